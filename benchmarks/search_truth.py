@@ -7,14 +7,20 @@ prediction are the errors of all ten together: their root mean square ("each"), 
 which an offset that they share would raise; both as shares of what is predicted.  "lost" is the share of the ten that is
 not listed (a search that loses half of them is not compared), "false" how many words a list has that nobody holds.
 
+Ten runs each, of trees with local reports: without the ten, at a threshold of three standard errors, "survivors" are the
+prefixes that pass the first level, and "listed" the words that nobody holds, both as shares of what is predicted (the second
+is predicted as an upper bound); with ten words of 1.1 times `found_from`, at a threshold of four, "found" is the share of
+them that is listed, less what is predicted.
+
 Writes benchmarks/results/search_truth.csv, a row a search, and says how many of them are within 15 % and two standard
-errors of the simulation.
+errors of the simulation ("found": within .02 and two).
 """
 
 from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import Any
 
 import measure
@@ -25,7 +31,7 @@ from numpy.typing import NDArray
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
-from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.planning import planned, prospect
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
@@ -33,6 +39,7 @@ from evolvingdp.notebooks.heavy_hitters.streams import random_words
 
 TREE = WordTree((2, 2), length=4)  # half a million words
 WORDS, LIGHT = 10, 300
+FEW = 10  # runs of lists that hold nothing, or hardly anything
 KINDS = ("projective", "one bit", "Bitstogram", "prefix counts")
 
 
@@ -60,8 +67,8 @@ def predicted(search: Any, n_users: int, held: int) -> float:
         return search.error(1)
     if isinstance(search, Bitstogram):
         return theory.mean_standard_error(round(search.final_share * n_users), epsilon=search.epsilon) / search.final_share
-    noise, share = search.level_error(1, n_users, float(held)), search.shares[-1]
-    return math.hypot(noise, math.sqrt(held * (1 - share) / share)) if search.compression == "projective" else noise
+    error: float = search.level_error(1, n_users, held)
+    return error
 
 
 def found(search: Any, leaves: NDArray[Any], counts: NDArray[np.int64], seed: int, run: int) -> pd.Series:
@@ -75,6 +82,33 @@ def found(search: Any, leaves: NDArray[Any], counts: NDArray[np.int64], seed: in
     else:
         words = search.draw_hashes(stream(seed, "hashes", run)).simulate_search(leaves, counts, rng).words
     return words.set_index("word").estimate
+
+
+def quiet(search: TreeHist, words: NDArray[np.str_], light: int, seed: int) -> dict[str, Any]:
+    """Lists that hold nothing, and lists of words that are just found, beside what is predicted of them."""
+    leaves, error, told = search.tree.encode(words), search.level_error(1, LIGHT * light), dict[str, Any]()
+    for factor, held in ((3.0, 0), (4.0, round(1.1 * (4.0 + 1.645) * error))):
+        counts = np.append(np.full(WORDS, held), np.full(LIGHT, light))
+        lower = replace(search, threshold=factor * error)
+        expected, lists = prospect(lower, leaves, counts), []
+        for run in range(FEW):
+            drawn = lower.draw_hashes(stream(seed, "hashes", held, run))
+            lists.append(drawn.simulate_search(leaves, counts, stream(seed, "reports", held, run)))
+        if held:
+            chance = expected.passed[:WORDS].mean()
+            off = np.mean([np.isin(words[:WORDS], one.words.word).mean() for one in lists]) - chance
+            told |= {"found": off}
+            told |= {"found_agrees": abs(off) <= 0.02 + 2 * math.sqrt(chance * (1 - chance) / FEW / WORDS)}
+            continue
+        survivors = np.array([one.path.survivors[0] for one in lists])
+        strangers = np.array([(~one.words.word.isin(words)).sum() for one in lists])
+        for name, numbers, predicted, least in (
+            ("survivors", survivors, expected.survivors[0], 0.85),
+            ("listed", strangers, expected.empty, 0.0),
+        ):
+            ratio, error_of_it = numbers.mean() / predicted, max(numbers.std(ddof=1), 1.0) / math.sqrt(FEW) / predicted
+            told |= {name: ratio, f"{name}_agrees": least <= ratio + 2 * error_of_it and ratio - 2 * error_of_it <= 1.15}
+    return told
 
 
 def judged(seed: int, number: int, runs: int) -> dict[str, Any]:
@@ -97,6 +131,8 @@ def judged(seed: int, number: int, runs: int) -> dict[str, Any]:
     agree = {f"{name}_agrees": abs(ratio - 1) <= 0.15 + tolerance[name] for name, ratio in shared.items()}
     row = {"kind": kind, "epsilon": epsilon, "n_users": n_users, "whole_words": share, "held": held, "predicted": one}
     row |= {**shared, **agree, "lost": lost, "false": float(np.mean([(~one.index.isin(words)).sum() for one in lists]))}
+    if isinstance(search, TreeHist):
+        row |= quiet(search, words, light, 1000 * seed + number)
     print(row, flush=True)
     return row
 
@@ -105,7 +141,10 @@ def main() -> None:
     asked, started = measure.asked(__doc__, searches=60, runs=50, seed=0), time.process_time()
     found = pd.DataFrame([judged(asked.seed, number, asked.runs) for number in range(asked.searches)])
     compared = found[found.each.notna()]
-    agree = " and ".join(f"{name}: {compared[f'{name}_agrees'].sum()} of {len(compared)}" for name in ("each", "joint"))
+    agree = ", ".join(
+        f"{name}: {compared[f'{name}_agrees'].sum():g} of {compared[name].count()}"
+        for name in ("each", "joint", "survivors", "listed", "found")
+    )
     measure.table("search_truth", found.round(4))
     wrong = f"lost {compared.lost.mean():.4f}, false {found['false'].mean():.3f} a run"
     print(f"{agree}; {wrong}; {time.process_time() - started:.0f} s")

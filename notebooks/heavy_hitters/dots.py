@@ -25,10 +25,13 @@ def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[st
             half = stats.t.ppf(0.975, row.runs - 1) * row.f1_sd / np.sqrt(row.runs)
             low, missed, high = np.clip(1 - row.f1 + np.array([-half, 0.0, half]), LEAST, 1.0)
             colour, y = INKS[0] if row.variant in ours else INKS[-1], place[row.variant]
+            end = np.nanmin(
+                [low, 1 - row.get("expected_f1", np.nan)]
+            )  # beyond the mark of what is expected, if there is one
             ax.plot([low, high], [y, y], color=colour, linewidth=3, alpha=0.4)
             ax.plot(missed, y, "o", color=colour, markersize=7)
             ax.annotate(
-                f"{row.f1:.3f}", (low, y), (6, 0), textcoords="offset points", va="center", fontsize="small", color=colour
+                f"{row.f1:.3f}", (end, y), (6, 0), textcoords="offset points", va="center", fontsize="small", color=colour
             )
         ax.set(xscale="log", xlim=(1.2, 0.15 * LEAST), title=dataset.capitalize(), xlabel="F1 (better →)")
         ax.xaxis.set_major_locator(LogLocator(10))

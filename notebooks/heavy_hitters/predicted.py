@@ -53,12 +53,12 @@ def _more_than_half(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def expected_candidates(settings: Any, n_users: int) -> float:
     """How many nodes that nobody holds a search by normal errors asks for at the level where it asks for most; `settings`:
-    a TreeHist, or another search that has its tree, cuts and level_error."""
+    a TreeHist, or another search that has its tree, cuts and by_chance."""
     survivors, most = 1.0, 0.0
     for level in range(settings.tree.depth):
         asked = survivors * settings.tree.fan(level)
-        passing = ndtr(-settings.cut(level, n_users, asked) / settings.level_error(level, n_users))
-        survivors, most = asked * float(passing), max(most, asked)
+        cut = settings.cut(level, n_users, asked)
+        survivors, most = asked * settings.by_chance(level, n_users, cut), max(most, asked)
     return most
 
 
@@ -67,5 +67,5 @@ def known_f1(settings: TreeHist, counts: NDArray[Any]) -> float:
 
     What finding the words costs is the distance to it: no plan with these reports has a smaller error.
     """
-    passed = ndtr((counts - settings.threshold) / settings.report_error(int(counts.sum())))
+    passed = ndtr((counts - settings.threshold) / settings.report_errors(int(counts.sum()), counts))
     return f1_of(passed, 0.0, counts > settings.threshold)[0]

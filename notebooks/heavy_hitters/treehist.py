@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from evolvingdp.book import engine
 from evolvingdp.book.own import Release, checked
@@ -23,7 +24,7 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
-from evolvingdp.heavy_hitters.planning import planned, predicted_f1, several_words
+from evolvingdp.heavy_hitters.planning import planned, prospect, several_words
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
 from evolvingdp.heavy_hitters.sketches.geometry import geometry
@@ -106,10 +107,11 @@ class Rung:
             return (1 / depth,) * depth
         return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
 
-    def level_error(self, level: int, n_users: int) -> float:
+    def by_chance(self, level: int, n_users: int, cut: float) -> float:
         share = self.shares[level]
         reports = n_users if self.shared else max(1, round(n_users * share))
-        return theory.noise_standard_error(reports, self.epsilon / (1 + self.two_reports), ROWS) / share
+        error = theory.noise_standard_error(reports, self.epsilon / (1 + self.two_reports), ROWS) / share
+        return float(ndtr(-cut / error))
 
     def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
         return self.threshold
@@ -250,7 +252,7 @@ def _trial(
     }
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     if isinstance(method, TreeHist):
-        setting |= {"expected_f1": predicted_f1(method, leaves, counts)[0], "known_f1": known_f1(method, counts)}
+        setting |= {"expected_f1": prospect(method, leaves, counts).f1[0], "known_f1": known_f1(method, counts)}
     if isinstance(method, Rung) and isinstance(drawn := method.draw_hashes(stream(seed, "hashes", *name)), Shared):
         heavy = leaves[counts > method.threshold]
         setting["expected_recall"] = drawn.found(leaves, counts, heavy, stream(seed, "deal", *name)).mean()
@@ -366,12 +368,12 @@ def plans(params: Any, seed: int) -> pd.DataFrame:
         row: dict[str, Any] = {"epsilon": epsilon}
         for name, compression in (("one bit", "hadamard"), ("projective", "projective")):
             plan = planned(epsilon, params.n_users, least, compression=compression)
-            row[f"error, {name}"] = f"{plan.report_error(params.n_users):,.0f}"
-            row[f"F1, {name}"] = f"{predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)[0]:.3f}"
+            row[f"error, {name}"] = f"{plan.report_errors(params.n_users, np.zeros(1))[0]:,.0f}"
+            row[f"F1, {name}"] = f"{prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0]:.3f}"
         row["F1, projective, words known"] = f"{known_f1(plan, counts):.3f}"
         row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
         wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
-        scores = [predicted_f1(plan, leaves_of(plan.tree, truth.index), counts)[0] for plan in wrong]
+        scores = [prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0] for plan in wrong]
         row["F1, wrong priors"] = " to ".join(dict.fromkeys(f"{score:.3f}" for score in (min(scores), max(scores))))
         rows.append(row)
     return pd.DataFrame(rows)

@@ -5,7 +5,7 @@ not learnt from anybody; and what F1 to expect of one.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,9 +70,9 @@ def planned(
         grouped = _grouped(settings.tree, leaves, counts)
         for share in _SHARES:
             method = replace(settings, leaf_share=share)
-            f1, _, asked = _expected(method, grouped, counts)
-            if asked <= 0.75 * max_candidates:
-                found.append((f1 - _A_DOUBLING * math.log2(max(asked, _FEW)), method))
+            expected = _expected(method, grouped, counts)
+            if expected.most <= 0.75 * max_candidates:
+                found.append((expected.f1[0] - _A_DOUBLING * math.log2(max(expected.most, _FEW)), method))
     if not found:
         raise ValueError(
             f"threshold must be higher, or max_candidates, so that a search among words of {length} letters can end, "
@@ -125,15 +125,31 @@ def _prior(n_users: int, length: int, power: float) -> tuple[Nodes, NDArray[np.i
     return letters.astype(np.uint8), counts
 
 
-def predicted_f1(settings: TreeHist, leaves: Nodes, counts: NDArray[np.integer]) -> tuple[float, float]:
-    """The F1 that normal errors with the known standard errors predict, and the standard deviation of one run's around it.
+@dataclass(frozen=True)
+class Prospect:
+    """What a search is expected to list, by the known standard errors.
 
     A node passes a cut with the normal probability of its count; errors of different levels are independent.  Nodes that
     nobody holds count too: below each survivor there are many, and a cut of few standard errors lets some of them
-    through.  Expected numbers of hits and finds are divided, not the ratio averaged.  Where most that reach the last cut are
-    expected to be held by nobody, a search is stricter, and its F1 above the predicted one.
+    through.  Where most that reach the last cut are such, `empty` is an upper bound: those that come near it mostly share a
+    cell whose noise is high, which the joint fit divides among them, so that it lists two thirds of them, or fewer yet.
     """
-    return _expected(settings, _grouped(settings.tree, leaves, counts), counts)[:2]
+
+    passed: NDArray[np.float64]  # the probability that each word is listed
+    true: NDArray[np.bool_]  # whether it is to be found
+    survivors: tuple[float, ...]  # of each level
+    empty: float  # listed words that nobody holds
+    most: float  # candidates asked for at one level
+
+    @property
+    def f1(self) -> tuple[float, float]:
+        """Of expected numbers of hits and finds, and the standard deviation of one run's around it."""
+        return f1_of(self.passed, self.empty, self.true)
+
+
+def prospect(settings: TreeHist, leaves: Nodes, counts: NDArray[np.integer]) -> Prospect:
+    """Where counts[i] users hold leaves[i]."""
+    return _expected(settings, _grouped(settings.tree, leaves, counts), counts)
 
 
 def f1_of(passed: NDArray[np.float64], empty: float, true: NDArray[np.bool_]) -> tuple[float, float]:
@@ -155,17 +171,12 @@ def _grouped(tree: WordTree, leaves: Nodes, counts: NDArray[np.integer]) -> list
     return levels
 
 
-def _expected(
-    settings: TreeHist, grouped: list[tuple[NDArray[Any], ...]], counts: NDArray[np.integer]
-) -> tuple[float, float, float]:
-    """The F1, its deviation, and for how many nodes the search asks at the level where it asks for most."""
-    true = np.asarray(counts) > settings.threshold
-    n_users = int(np.sum(counts))
-    passed, empty, survivors, most = np.ones(len(counts)), 0.0, 1.0, 0.0
+def _expected(settings: TreeHist, grouped: list[tuple[NDArray[Any], ...]], counts: NDArray[np.integer]) -> Prospect:
+    n_users, passed, survivors, most = int(np.sum(counts)), np.ones(len(counts)), [1.0], 0.0
     for level, (held, first) in enumerate(grouped):
-        asked = survivors * settings.tree.fan(level)
-        error, cut = settings.level_error(level, n_users), settings.cut(level, n_users, asked)
-        passed *= ndtr((held - cut) / error)
-        empty, most = asked * float(ndtr(-cut / error)), max(most, asked)
-        survivors = empty + passed[first].sum()
-    return *f1_of(passed, empty, true), most
+        asked, below = survivors[-1] * settings.tree.fan(level), float(passed[first].sum())
+        cut = settings.cut(level, n_users, asked)
+        passed *= ndtr((held - cut) / settings.level_errors(level, n_users, held))
+        empty, most = max(0.0, asked - below) * settings.by_chance(level, n_users, cut), max(most, asked)
+        survivors.append(empty + float(passed[first].sum()))
+    return Prospect(passed, np.asarray(counts) > settings.threshold, tuple(survivors[1:]), empty, most)

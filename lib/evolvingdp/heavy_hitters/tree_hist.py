@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
+from numpy.typing import NDArray
+from scipy.stats import pearson3
 
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import MultiplyShift
@@ -106,8 +107,8 @@ class TreeHist:
     """One report a user: most users report whole words, the others prefixes, and what is asked for is fitted jointly.
 
     `threshold`: the count that a word must reach, in users.  Levels above the last are cut at
-    max(threshold - 3 standard errors, 2 standard errors) of that level, so that a word at the threshold is rarely lost
-    early, or higher where more than about 200 words that nobody holds would pass.
+    max(threshold - 3 standard errors of a word there, 2 of a word that nobody holds) of that level, so that a word at the
+    threshold is rarely lost early, or higher where more than about 200 words that nobody holds would pass.
     """
 
     tree: WordTree  # of letters, bits or bytes, and how many a level
@@ -137,32 +138,43 @@ class TreeHist:
         return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
 
     def level_error(self, level: int, n_users: int, held: float = 0.0) -> float:
-        """Standard error of a level's estimates, in users of the whole population, from the known noise: of a word that
-        nobody holds, or, of projective reports, that `held` users hold."""
+        """Standard error of a level's estimate of a word that `held` users hold, in users of the whole population."""
+        return float(self.level_errors(level, n_users, np.array([held]))[0])
+
+    def level_errors(self, level: int, n_users: int, held: NDArray[Any]) -> NDArray[np.float64]:
+        """The same of many words, from the known noise and who of a word's holders is dealt to the level."""
         share = self.shares[level]
-        return self.report_error(max(1, round(n_users * share)), held * share) / share
+        return self.dealt(level, self.report_errors(max(1, round(n_users * share)), held * share) / share, held)
 
-    def report_error(self, n_reports: int, held: float = 0.0) -> float:
-        """Standard error of the estimates from `n_reports` reports, in users among those who reported, of whom `held` hold
-        the word. One-bit reports have nearly the same of all words."""
+    def report_errors(self, n_reports: int, held: NDArray[Any]) -> NDArray[np.float64]:
+        """Standard errors of estimates from `n_reports` reports, in users among those who reported, of whom `held` hold a
+        word.  One-bit reports have nearly the same of all words."""
         if self.compression == "projective":
-            report = projective.PointReport(self.epsilon, geometry(float(self.epsilon), self.width))
-            return report.standard_error(n_reports, held=held)
-        return theory.mean_standard_error(n_reports, self.epsilon)
+            return projective.PointReport(self.epsilon, geometry(self.epsilon, self.width)).standard_errors(n_reports, held)
+        return np.full(held.shape, theory.mean_standard_error(n_reports, self.epsilon))
 
-    def standard_error(self, n_users: int, held: float) -> float:
-        """Of a listed word that `held` users hold, in users, from the known noise."""
-        return float(self.dealt(self.level_error(self.tree.depth - 1, n_users, held), held))
-
-    def dealt(self, errors: ArrayLike, held: ArrayLike) -> NDArray[np.float64]:
-        """These `errors` of reports, and who was dealt to the last level: one bit's known noise has that already."""
-        odds = (1 / self.leaf_share - 1) * (self.compression == "projective")
+    def dealt(self, level: int, errors: NDArray[np.float64], held: NDArray[Any]) -> NDArray[np.float64]:
+        """These `errors` of reports, and who was dealt to the level: one bit's known noise has that already."""
+        odds = (1 / self.shares[level] - 1) * (self.compression == "projective")
         return np.asarray(np.hypot(errors, np.sqrt(np.maximum(held, 0) * odds)))
 
     def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
         """The count that a node's estimate must reach at `level`, in users, where it is one of `asked`."""
-        last = level == self.tree.depth - 1
-        return self.threshold if last else adaptive_cut(self.threshold, self.level_error(level, n_users), asked)
+        if level == self.tree.depth - 1:
+            return self.threshold
+        nobody, held = self.level_errors(level, n_users, np.array([0.0, self.threshold])).tolist()
+        return adaptive_cut(self.threshold, nobody, asked, held, self.skew(level, n_users))
+
+    def skew(self, level: int, n_users: int) -> float:
+        """Of the error of a word that nobody holds: of how many reports support it, so that it is 0 of one bit."""
+        if self.compression == "hadamard":
+            return 0.0
+        share = geometry(self.epsilon, self.width).share
+        return (1 - 2 * share) / math.sqrt(max(1.0, n_users * self.shares[level]) * share * (1 - share))
+
+    def by_chance(self, level: int, n_users: int, cut: float) -> float:
+        """The probability that the estimate of a word that nobody holds reaches `cut` at `level`."""
+        return float(pearson3.sf(cut / self.level_error(level, n_users), self.skew(level, n_users)))
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
@@ -198,13 +210,13 @@ class Protocol(Levels):
             sketch, cut = next(sketches), settings.cut(level, n_users, asked)
             # a collision may push a word below the cut, until it is fitted away
             nodes, estimates = self.reaching(level, sketch, parents, _NEAR * cut, "mean")
-            nodes, error = nodes[np.argsort(-estimates, kind="stable")], settings.level_error(level, n_users)
-            return *self._fit(level, sketch, nodes, cut, asked * float(ndtr(-cut / error))), error, cut
+            nodes, by_chance = nodes[np.argsort(-estimates, kind="stable")], settings.by_chance(level, n_users, cut)
+            return *self._fit(level, sketch, nodes, cut, asked * by_chance), settings.level_error(level, n_users), cut
 
         words, estimates, path = descend(self.tree, ask, settings.max_candidates)
-        share = self.shares[-1]
-        errors = self.oracles[-1].standard_errors(sketch, self.tree.keys(words), "joint") / share
-        return HeavyHitters.of(self.tree.decode(words), estimates, settings.dealt(errors, estimates), path)
+        errors = self.oracles[-1].standard_errors(sketch, self.tree.keys(words), "joint") / self.shares[-1]
+        errors = settings.dealt(self.tree.depth - 1, errors, estimates)
+        return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
 
     def _fit(
         self, level: int, sketch: Sketch, nodes: Nodes, cut: float, by_chance: float

@@ -68,7 +68,9 @@ class WordTree:
         return np.zeros((1, 0), dtype=np.uint8)
 
     def fan(self, level: int) -> int:
-        """How many children a node above `level` has at most."""
+        """How many children a node above `level` has, at most where a word may end or a letter be cut above them."""
+        if self._whole(sum(self.steps[:level])) and self._whole(self.steps[level]):
+            return int(_UNITS[self.unit][2] ** (self.steps[level] // self._places))
         return int(self.base ** self.steps[level])
 
     def encode(self, texts: Iterable[str]) -> Nodes:
@@ -129,11 +131,15 @@ class WordTree:
     def children(self, parents: Nodes, level: int) -> Nodes:
         """The nodes of `level` below the nodes `parents` of the level above, those that no word can have left out."""
         below = _below(self.base, self.steps[level])
-        apart = not self.shorter and parents.shape[1] % self._places == 0  # no letter is cut, and none ends the word
+        apart = self._whole(parents.shape[1])
         if apart:
             below = below[self._possible(below)]
         nodes = np.hstack([np.repeat(parents, len(below), axis=0), np.tile(below, (len(parents), 1))])
         return nodes if apart else nodes[self._possible(nodes)]
+
+    def _whole(self, digits: int) -> bool:
+        """So many digits cut no letter, and none may end a word."""
+        return not self.shorter and digits % self._places == 0
 
     @property
     def _shifts(self) -> NDArray[np.uint64]:

@@ -65,7 +65,7 @@ def _step_above(factor: float) -> float:
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
     """A word is found where its estimate reaches the last cut; those of earlier levels are looser."""
     users = int(_reports(question))
-    error = settings.standard_error(users, question.level * users)
+    error = settings.level_error(settings.tree.depth - 1, users, question.level * users)
     found = (settings.threshold + float(norm.isf(BETA)) * error) / users
     if found > 1:
         raise CannotServeError(
