@@ -205,7 +205,7 @@ def test_a_calibration_that_promises_more_than_its_noise_keeps_is_refused(how):
     assert ThresholdMonitorEvolving.calibrated(made, 5.0).delta(1.0, made.unit) <= 1e-6
     least = made.scale if made.method == "exact" else calibrate(1.0, 1e-6, 3).scale
     law = Gaussian if made.moved else Laplace
-    lies = [{"noise": law(0.999 * least)}, {"noise": GaussianNoise(9.0, 9.0)}, {"noise": Gaussian(9.0)}]
+    lies = [{"noise": law(0.999 * least)}, {"noise": GaussianNoise(made.scale, 1e-9)}, {"noise": Gaussian(9.0)}]
     if made.method == "exact":
         lies += [{"epsilon": 0.99}, {"delta": 0.9e-6}, {"reports": 4}]
     if made.unit == "add-remove":

@@ -47,8 +47,8 @@ class Calibration:
 
     def __post_init__(self) -> None:
         least = _least(self.epsilon, self.delta, self.reports, self.unit, self.queries, self.moved)
-        paid = Gaussian if self.moved is not None else (MonitorNoise, Laplace, DiscreteLaplace)
-        if not isinstance(self.noise, paid) or not self.noise.scale >= (1 - 1e-12) * least:
+        paid = (Gaussian,) if self.moved is not None else (MonitorNoise, Laplace, DiscreteLaplace)  # no law that extends one
+        if type(self.noise) not in paid or not self.noise.scale >= (1 - 1e-12) * least:
             raise ValueError(
                 f"noise must have a scale of at least {least!r} and keep the promise ({self.epsilon:g}, {self.delta:g}) for "
                 f"{self.reports} reports, {self.moved} moved queries, got {self.noise!r}"
