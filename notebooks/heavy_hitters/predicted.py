@@ -25,7 +25,7 @@ def found_probability(
     the users to rows and flips the signs of those who share a cell with a prefix of the word.  The signs that
     all others add to the cell are fair coins, and the median of an odd number of independent rows reaches a cut when
     more than half of the rows do: a tail of a binomial in each row, of a sum of unequal coins over rows.  So whole
-    numbers and collisions are accounted for, unlike in `predicted_f1`.  Levels count as independent: two prefixes of a word
+    numbers and collisions are accounted for, unlike in `prospect`.  Levels count as independent: two prefixes of a word
     share a cell in one of `width` rows.
     """
     plus, minus = simulation.holders(oracle.hashes, *held, rng)
