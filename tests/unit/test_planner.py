@@ -456,6 +456,7 @@ def test_an_alarm_is_silent_where_all_items_are_ordinary(name):
     assert binomtest(alarms, 60, 0.025, alternative="greater").pvalue > ALPHA
     few = settled(of(name, question), replace(question, ordinary=0.0))
     assert few.threshold < settings.threshold
+    assert name != "StableMonitor" or few.threshold >= few.noise.limit
     assert expected(of(name, question), question).rank > expected(of(name, question), replace(question, ordinary=0.0)).rank
 
 
@@ -609,3 +610,5 @@ def test_a_search_serves_at_any_epsilon_from_where_its_reports_end():
     ten, more = (Question("words", users=10**6, periods=100, epsilon=epsilon) for epsilon in (10.0, 10.1))
     assert error("TreeHist", more) == error("TreeHist", ten)
     assert settled(of("TreeHist", more), more).epsilon == 10
+    behind = Question("frequencies", "shuffler", "period", users=10**5, periods=12, epsilon=10.0, delta=1e-9)
+    assert error("each user once, shuffled", replace(behind, epsilon=11.3)) == error("each user once, shuffled", behind)

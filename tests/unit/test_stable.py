@@ -180,6 +180,11 @@ def test_the_best_noise_finds_the_smallest_groups():
     assert planned.error < smallest_group(stable_monitor(1.0, 1e-6, 3, 100))
 
 
+def test_integer_noise_that_pays_query_by_query_is_found_enough_at_any_epsilon():
+    for epsilon in stream(0, "epsilons").uniform(0.5, 20.0, 200):
+        assert stable_monitor(epsilon, 1e-6, 1, 1, "integer").delta(epsilon) <= 1e-6
+
+
 @pytest.mark.parametrize(("noise", "reports", "moved"), [
     ("gaussian", 1, 1), ("gaussian", 3, 100), ("gaussian", 30, 1000), ("gaussian", 1, 10**6),
     ("integer", 1, 1), ("integer", 3, 100), ("integer", 2, 10**6),
@@ -192,6 +197,7 @@ def test_a_monitor_tells_what_it_costs_and_that_is_what_was_asked_for(noise, rep
     law = made.noise
     less = replace(law, limit=law.limit - 2) if noise == "integer" else replace(law, scale=0.95 * law.scale)
     assert replace(made, noise=less).delta(1.0) > 1e-6
+    assert replace(made, noise=replace(law, limit=max(1, math.floor(0.9 * law.limit)))).delta(1.0) > 1e-6
     assert replace(made, moved=3 * moved).delta(1.0) > 1e-6
     with pytest.raises(ValueError, match="unit must be replacement where moved queries are counted, got 'add-remove'"):
         made.delta(1.0, "add-remove")

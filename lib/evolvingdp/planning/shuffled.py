@@ -55,9 +55,10 @@ class Mixed:
 
 @lru_cache(maxsize=1024)
 def _amplified(epsilon: float, delta: float, users: int, mixed: Mixed, asked: Question) -> float:
+    """Above what reports are made for, theirs serves, too."""
     if asked.statistic == "mean":
-        return epsilon_of_a_report(epsilon, delta, users, lambda _: (2, 0.0), _MOST_BIT)
-    return epsilon_of_a_report(epsilon, delta, users, lambda one: mixed.values(one, asked), _MOST_HASH)
+        return epsilon_of_a_report(min(epsilon, _MOST_BIT), delta, users, lambda _: (2, 0.0), _MOST_BIT)
+    return epsilon_of_a_report(min(epsilon, _MOST_HASH), delta, users, lambda one: mixed.values(one, asked), _MOST_HASH)
 
 
 ONCE = Mixed(True)

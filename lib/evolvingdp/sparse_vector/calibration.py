@@ -117,7 +117,8 @@ def delta_of_noise(
     if unit != "replacement":
         raise ValueError(f"unit must be replacement where moved queries are counted, got {unit!r}")
     if isinstance(noise, IntegerNoise):
-        answers = 0.0 if 2 * moved <= epsilon * noise.scale else delta_of_epsilon(epsilon, noise.scale, min(reports, moved))
+        one_by_one = 2 * moved / noise.scale <= (1 + 2**-50) * epsilon  # to rounding
+        answers = 0.0 if one_by_one else delta_of_epsilon(epsilon, noise.scale, min(reports, moved))
         return min(1.0, answers + 2 * moved * noise.revealed)
     alone = moved * noise.revealed if isinstance(noise, GaussianNoise) else 0.0
     return min(1.0, smallest_delta(epsilon, noise.scale, reports, moved) + alone)

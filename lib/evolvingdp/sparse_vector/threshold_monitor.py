@@ -122,10 +122,11 @@ class ThresholdMonitorEvolving:
         ordered = np.sort(held[state.active & holds])
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
         weights = np.diff(starts, append=len(ordered))  # of each element's run
-        light = max(1, int(self.threshold) // 2)  # up to here reports are rare: drawn by number for this weight, and thinned
-        heavy = np.flatnonzero(weights > light)
+        tails = self.noise.sf(self.threshold - np.arange(1, max(2, min(int(self.threshold) // 2, 4096) + 1)))
+        light = int(np.searchsorted(tails, 2**20 * tails[0], side="right"))  # up to here reports are rare: drawn by number
+        heavy = np.flatnonzero(weights > light)  # for the heaviest of these, and thinned, by what 53 bits still tell
         loud = heavy[weights[heavy] + self.noise.draw(len(heavy), rng) >= self.threshold]
-        most = float(self.noise.sf(self.threshold - light))
+        most = float(tails[light - 1])
         rare = others(heavy, len(starts), rare_count(len(starts) - len(heavy), most, rng), rng)
         rare = rare[rng.random(len(rare)) * most < self.noise.sf(self.threshold - weights[rare])]
         found = np.sort(ordered[starts[np.concatenate([loud, rare])]])
