@@ -15,6 +15,7 @@ from evolvingdp.core.exchange import Client, Listed, Server
 from evolvingdp.core.reports import Hashed, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.rivals.once import Once, Tally
+from evolvingdp.heavy_hitters.text_search import Texts
 from support import ALPHA
 
 WORDS = ("the", "Grüße", "", "a, b", "none of these")
@@ -127,9 +128,22 @@ def test_what_is_no_report_of_the_round_is_refused_and_nothing_is_added(report, 
         (lambda: Server(listed()) + Server(listed(public="autumn")), "servers must be of one round"),
         (lambda: Server.from_json(listed(), Server(listed(epsilon=1.0)).to_json()), "text must be of the round"),
         (lambda: Server.from_json(listed(), "[]"), "text must be what to_json writes"),
-        (lambda: Server.from_json(listed(), _state(n_reports=-1)), "text must hold 5 sums"),
-        (lambda: Server.from_json(listed(), _state(sums=[1, 2])), "text must hold 5 sums"),
-        (lambda: Server.from_json(listed(), _state(sums=[1, 2, 3, 4, 0.5])), "text must hold 5 sums"),
+        (lambda: _read(n_reports=-1), r"n_reports must be an integer in \[0, 2\^53\), got -1"),
+        (lambda: _read(n_reports=2**70), r"n_reports must be an integer in \[0, 2\^53\), got 1180591620717411303424"),
+        (lambda: _read(n_reports=True), "n_reports must be an integer .* got True"),
+        (lambda: _read(sums=5), "sums must be a list of 5 integers, got 5"),
+        (lambda: _read(sums=None), "sums must be a list of 5 integers, got None"),
+        (lambda: _read(sums=[1, 2]), "sums must be a list of 5 integers"),
+        (lambda: _read(sums=[1, 2, 3, 4, 0.5]), "sums must be a list of 5 integers"),
+        (lambda: _read(n_reports=1, sums=[0, 0, 0, 0, 2**70]), r"sums must lie in \[0, 1\] after 1 reports, got 118059"),
+        (lambda: _read(n_reports=1, sums=[10**6] * 5), r"sums must lie in \[0, 1\] after 1 reports, got 1000000 in place 0"),
+        (lambda: _read(n_reports=9, sums=[9, -1, 1, 0, 0]), r"sums must lie in \[0, 9\] .* got -1 in place 1"),
+        (lambda: _read(n_reports=9, sums=[4, 2, 2, 0, 0]), "sums must add up to 9 in all, got 8"),
+        (lambda: _read("three", n_reports=4, sums=[4, 4, 4, 1, 0]), "sums must add up to 12 in all, got 13"),
+        (lambda: _read("hashed", n_reports=4, sums=[4, 4, 5, 1, 0]), r"sums must lie in \[0, 4\] .* got 5 in place 2"),
+        (lambda: _read("sign", n_reports=4, sums=[-5] + [0] * 7), r"sums must lie in \[-4, 4\] .* got -5 in place 0"),
+        (lambda: _read("sign", n_reports=4, sums=[4, -2] + [0] * 6), "sums must add up to 4 in size, or .* less, got 6"),
+        (lambda: _read("sign", n_reports=4, sums=[-2, 1] + [0] * 6), "sums must add up to 4 in size, or .* less, got 3"),
         (lambda: Server(listed()).table(), "reports must be added before"),
         (lambda: Server(listed()).table(top=0), "top must be >= 1"),
         (lambda: Listed(("a", "a"), 1.0, "spring"), "words must be different strings"),
@@ -143,8 +157,25 @@ def test_what_cannot_work_is_refused(do, said):
         do()
 
 
-def _state(**changed):
-    return json.dumps(json.loads(Server(listed()).to_json()) | changed)
+def _read(kind="one", **changed):
+    made = listed(kind)
+    return Server.from_json(made, json.dumps(json.loads(Server(made).to_json()) | changed))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_that_reports_lead_to_are_read(kind):
+    made = listed(kind)
+    server = Server(made)
+    for user in range(30):
+        assert Server.from_json(made, server.to_json()).to_json() == server.to_json()
+        server.add([sent(made, user)])
+
+
+def test_an_epsilon_that_is_an_integer_makes_the_same_round():
+    for report in (None, *(make(len(WORDS), 2) for make in KINDS.values())):
+        assert Listed(WORDS, 2, "spring", report).tag == Listed(WORDS, 2.0, "spring", report).tag
+    assert Listed(WORDS, 2, "spring", Subset(5, 2)).tag == Listed(WORDS, 2.0, "spring", Subset(5, 2.0)).tag
+    assert Texts(2, "spring").tag == Texts(2.0, "spring").tag
 
 
 def test_servers_of_epochs_are_a_tally_of_users_once():

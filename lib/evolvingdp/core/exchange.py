@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # a client needs no pandas
     import pandas as pd
 
 _TAG = 4  # bytes
+_MOST = 1 << 53  # reports: doubles of them are exact below
 _BITS = 256  # of a report of a list, at most, unless another is chosen
 
 
@@ -60,6 +61,15 @@ class Round(ABC):
     @abstractmethod
     def table(self, sums: NDArray[np.int64], n_reports: int, top: int, coverage: float) -> pd.DataFrame:
         """The `top` words with the largest estimates: columns word, estimate, low, high, as shares of the users."""
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        """How many of the sums a report moves by 1, or, where it is `signed`, by 1 or -1: at least and at most."""
+        return 1, 1
+
+    @property
+    def signed(self) -> bool:
+        return False
 
     form: ClassVar[str] = ""  # another one where reports of the same fields mean something else than in a version before
 
@@ -92,6 +102,8 @@ class Listed(Round):
             raise ValueError(
                 f"words must be different strings, got {len(self.words)} with {len(self._places)} different ones"
             )
+        checks.positive(epsilon=self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))  # 1 and 1.0 are one round
         if not isinstance(self.public, str) or not self.public:
             raise ValueError(f"public must be a string that names the collection, got {self.public!r}")
         if self.report is None:
@@ -112,6 +124,14 @@ class Listed(Round):
     @property
     def width(self) -> int:
         return self.report.width
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        return self.report.moved
+
+    @property
+    def signed(self) -> bool:
+        return self.report.signed
 
     def encode(self, value: str, rng: np.random.Generator) -> bytes:
         if (place := self._places.get(value)) is None:
@@ -201,7 +221,26 @@ class Server:
             raise ValueError(f"text must be what to_json writes, with round, n_reports and sums, got {text[:60]!r}")
         if state["round"] != round.name:
             raise ValueError(f"text must be of the round {round.name[:8]}, got that of {str(state['round'])[:8]}")
-        numbers = [state["n_reports"], *state["sums"]]
-        if any(type(each) is not int for each in numbers) or len(numbers) != round.width + 1 or numbers[0] < 0:
-            raise ValueError(f"text must hold {round.width} sums, and how many reports, got {text[:60]!r}")
-        return cls(round, numbers[0], np.array(numbers[1:], dtype=np.int64))
+        n_reports, sums = state["n_reports"], state["sums"]
+        if type(n_reports) is not int or not 0 <= n_reports < _MOST:
+            raise ValueError(f"n_reports must be an integer in [0, 2^53), got {n_reports!r:.60}")
+        if not isinstance(sums, list) or len(sums) != round.width or any(type(each) is not int for each in sums):
+            raise ValueError(f"sums must be a list of {round.width} integers, got {sums!r:.60}")
+        _possible(round, n_reports, sums)
+        return cls(round, n_reports, np.array(sums, dtype=np.int64))
+
+
+def _possible(round: Round, n_reports: int, sums: list[int]) -> None:
+    """Raise ValueError for sums that so many reports cannot add up to."""
+    lowest = -n_reports if round.signed else 0
+    for place, each in enumerate(sums):
+        if not lowest <= each <= n_reports:
+            raise ValueError(
+                f"sums must lie in [{lowest}, {n_reports}] after {n_reports} reports, got {each!r:.60} in place {place}"
+            )
+    total, (least, most) = sum(map(abs, sums)), (n_reports * each for each in round.moved)
+    if round.signed:  # signs of one row cancel in pairs
+        if total > most or (total - most) % 2:
+            raise ValueError(f"sums must add up to {most} in size, or an even number less, got {total}")
+    elif not least <= total <= most:
+        raise ValueError(f"sums must add up to {least}{f' to {most}' * (least < most)} in all, got {total}")

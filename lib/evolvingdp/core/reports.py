@@ -34,7 +34,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,15 +54,22 @@ class Report(Support):
 
     n_values: int
     epsilon: float  # of one report
+    signed: ClassVar[bool] = False  # whether it moves a sum by 1 or -1, and not by 1 only
 
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_values=self.n_values)
         checks.positive(epsilon=self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))
 
     @property
     @abstractmethod
     def messages(self) -> int:
         """How many a user can send, with what is public of them."""
+
+    @property
+    @abstractmethod
+    def moved(self) -> tuple[int, int]:
+        """How many of the server's sums a report moves, at least and at most."""
 
     @property
     def bits(self) -> int:
@@ -166,6 +173,10 @@ class Subset(Counted):
     @property
     def messages(self) -> int:
         return math.comb(self.n_values, self.size)
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        return self.size, self.size
 
     def probabilities(self, value: int) -> dict[tuple[int, ...], float]:
         """The law of a report, by set."""
@@ -285,6 +296,10 @@ class Hashed(Counted):
     def messages(self) -> int:
         return self.oracle.hash_values << _SEED
 
+    @property
+    def moved(self) -> tuple[int, int]:
+        return 0, self.n_values
+
     def sent(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.uint64]:
         reports = self.oracle.report(values.astype(np.uint64), public, private)
         return np.column_stack([reports.seeds, reports.values.astype(np.uint64)])
@@ -309,6 +324,8 @@ class Hashed(Counted):
 class Sign(Report):
     """One sign of a random row: the sums are those of signs by row."""
 
+    signed: ClassVar[bool] = True
+
     @cached_property
     def randomizer(self) -> SignFlip:
         return SignFlip(self.epsilon)
@@ -324,6 +341,10 @@ class Sign(Report):
     @property
     def messages(self) -> int:
         return 2 * self.width
+
+    @property
+    def moved(self) -> tuple[int, int]:
+        return 1, 1
 
     @property
     def width(self) -> int:

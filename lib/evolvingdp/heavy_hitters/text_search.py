@@ -49,6 +49,8 @@ class Texts(Round):
     cells: int = 1 << 12  # of a row, at least
 
     def __post_init__(self) -> None:
+        checks.positive(epsilon=self.epsilon)
+        object.__setattr__(self, "epsilon", float(self.epsilon))  # 1 and 1.0 are one round
         checks.integer_at_least(2, longest=self.longest)
         checks.integer_at_least(1, rows=self.rows)
         if self.rows >= 2**16:
