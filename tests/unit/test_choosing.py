@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evolvingdp.core.reports import Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.rivals import choosing as rivals
+from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.choosing import PLANNED, choose
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving import choosing, split_users
 from evolvingdp.notebooks.evolving.choosing import random_means
 from evolvingdp.planning import planner
-from evolvingdp.planning.local import bits
+from evolvingdp.planning.local import bits, moving
 from evolvingdp.planning.question import Question
 
 METHODS = ("tuned", "detected", "reserve", "once", "smoothed")
@@ -275,3 +278,28 @@ def test_the_planner_and_the_notebook_have_the_same_numbers_for_a_mean():
         off = math.hypot(told.own_error, each.std() / math.sqrt(runs) / 2 / measured)
         assert abs(told.standard_error - measured) < 4.9 * off
         assert abs(1.25 * told.standard_error - measured) > 4.9 * off
+
+
+def test_the_planner_s_call_for_a_list_has_the_error_that_it_predicts():
+    """Its settings and its call of `detect`, as printed, within both standard errors; online that of all words is not."""
+    question, runs = Question("frequencies", users=1_000_000, periods=52, epsilon=4.0, items=100, changes=2), 40
+    told = {one.method: one for one in planner.plan(question).predictions if "changes found" in one.method}
+    calls = {name: re.search(r"detect\(.*\)", one.assumes)[0] for name, one in told.items()}
+    every = "each user once, changes found as they come"
+    calls["all words"] = "detect(tally, online=True)"
+    squares = {name: np.empty(runs) for name in calls}
+    for run in range(runs):
+        rng = stream(0, "planner and a list", run)
+        share = moving(question, rng)
+        shares, places = np.unique(share, return_inverse=True)
+        laws = np.column_stack([shares, *[(1 - shares) / 99] * 99])
+        settings = eval(told[every].settings, {"Once": Once, "Subset": Subset})
+        tally = once.simulate(settings, streams.WordStream.make([question.users], laws, places[None], 1), rng)
+        for name, call in calls.items():
+            found = eval(f"settings.{call}", {"settings": settings, "tally": tally, "np": np, "word": 0})
+            squares[name][run] = np.mean((np.nan_to_num(found.estimates[:, 0]) - share) ** 2)
+    assert len(told) == 2
+    for name, each in squares.items():
+        one, measured = told.get(name, told[every]), math.sqrt(each.mean())
+        off = math.hypot(one.own_error, each.std() / math.sqrt(runs) / 2 / measured)
+        assert (abs(one.standard_error - measured) < 4.9 * off) == (name in told)

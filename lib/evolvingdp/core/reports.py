@@ -379,7 +379,9 @@ class Sign(Report):
 def best_report(n_values: int, epsilon: float, bits: int | None = None, frequency: float | None = None) -> Report:
     """The report of at most `bits` with the least variance for a value of this `frequency`, 1 / n_values unless given.
 
-    Sets of several values are looked at up to 128 values. Raises ValueError that names the least number of bits.
+    Sets of several values are looked at up to 128 values, and never the points of `heavy_hitters.sketches.projective`, which
+    can be better where bits are few: of 1,000 values with epsilon 3 one of 13 bits has .43 of the error of the best that 16
+    bits allow here. Raises ValueError that names the least number of bits.
     """
     checks.integer_at_least(2, n_values=n_values)
     checks.positive(epsilon=epsilon)

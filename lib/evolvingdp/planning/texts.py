@@ -31,6 +31,7 @@ _PURE, _CURATED = "pure epsilon-local DP of {unit}; of all periods {for_ever}", 
 _CENTRAL, _SUMS = "({epsilon}, {delta})-DP of {unit}", "{unit}, all running sums together"
 _JUMPS, _ANY = "jumps, and few of them", "nothing: any data, any number of changes"
 _DATA, _EACH = "its data, to the curator", "answer for single periods"
+_WATCHED = "; predicted for one word that is watched: detect(tally, words=np.array([word]){})"
 _HOT = "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one"
 _PAST = "tell by how much an item is hot, or whether it is above its own past"
 _SEARCH = (
@@ -43,9 +44,9 @@ TEXTS = {
         _PURE, "nothing", "{message} {each}", "be precise where epsilon has to pay for many periods", "evolving/choosing"),
     "each user once": Text(_ONCE, _ANY, "{message}, once", "follow a user", "evolving/choosing"),
     "each user once, changes found afterwards": Text(
-        _FREE, _JUMPS, "{message}, once", "answer before all periods are over", "evolving/choosing"),
+        _FREE, _JUMPS + "{watched}", "{message}, once", "answer before all periods are over", "evolving/choosing"),
     "each user once, changes found as they come": Text(
-        _FREE, _JUMPS, "{message}, once", "see a change at once", "evolving/choosing"),
+        _FREE, _JUMPS + "{watched_online}", "{message}, once", "see a change at once", "evolving/choosing"),
     "each user once, with a reserve that is called at a change": Text(
         _ONCE, "jumps; with more than planned it goes on without a reserve", "{message}, once",
         "promise a user in which period it will be asked", "evolving/choosing"),
@@ -113,6 +114,8 @@ def of(method: str, question: Question, mixed: bool, once: bool | None) -> dict[
         "message": "1 bit" if question.statistic == "mean" else "a set of words, or a hash: 256 bits at most",
         "each": "a period" if question.a_period == 1 else f"a reading, {question.a_period:,} a period",
         "words": "one" if whole else "one a period",
+        "watched": "" if question.statistic == "mean" else _WATCHED.format(""),
+        "watched_online": "" if question.statistic == "mean" else _WATCHED.format(", online=True"),
         "counted": _COUNTED[question.unit],
         "usual": f"{question.usual:.2g}",
         "taking_part": question.taking_part,
