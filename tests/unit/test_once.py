@@ -239,12 +239,13 @@ def test_more_reports_of_the_last_epoch_are_as_good_as_all_of_them_at_once():
     assert one.start[0] > 0
 
 
+@pytest.mark.parametrize("absorb", [True, False])
 @pytest.mark.parametrize("window", [1, 3, 8, 40])
-def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(window):
+def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(absorb, window):
     """LDP-IDS: a constant mean, then a jump in each epoch; users who are asked within a window must be different ones."""
     means = np.concatenate([np.full(20, 0.3), np.resize([0.9, 0.1], 20)])
     data = streams.BitStream.make([10**8], means, 1)
-    estimates, asked = baselines.within_windows(data, 2.0, stream(0, "windows"), window=window)
+    estimates, asked = baselines.within_windows(data, 2.0, stream(0, "windows"), window=window, absorb=absorb)
     within = np.convolve(asked, np.ones(window), "valid")
     assert within.max() <= 10**8
     assert asked.min() >= 10**8 // (2 * window)
@@ -252,10 +253,15 @@ def test_no_window_asks_more_users_than_there_are_and_releases_follow_the_mean(w
     released = np.flatnonzero(np.diff(estimates, prepend=np.nan) != 0)
     reports = asked[released] - 10**8 // (2 * window)
     assert (np.abs(estimates[released] - means[released]) <= 6 * np.sqrt(0.5 / reports)).all()
-    part = 10**8 // (2 * window)  # a release uses up what was saved in the epochs before it, and as many have none after it
-    for place, each in zip(released, (asked[released] - part) // part, strict=True):
-        assert (estimates[place : place + each] == estimates[place]).all()
-    assert ((asked[released] - part) // part).max() >= min(4, window)
+    part = 10**8 // (2 * window)
+    if absorb:  # a release uses up what was saved in the epochs before it, and as many have none after it
+        for place, each in zip(released, (asked[released] - part) // part, strict=True):
+            assert (estimates[place : place + each] == estimates[place]).all()
+        assert ((asked[released] - part) // part).max() >= min(4, window)
+    else:  # half of what the window has left
+        for place, each in zip(released, reports, strict=True):
+            own = asked[max(0, place - window + 1) : place] - part
+            assert each == (10**8 // 2 - own.sum()) // 2
 
 
 def test_a_reserve_s_users_have_one_role_each_and_a_crew_is_called_once():

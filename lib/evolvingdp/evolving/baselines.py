@@ -78,18 +78,18 @@ def recompute_words(
 
 @checks.plain
 def within_windows(
-    stream: BitStream, epsilon: float, rng: np.random.Generator, *, window: int
+    stream: BitStream, epsilon: float, rng: np.random.Generator, *, window: int, absorb: bool = True
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """LDP-IDS by population absorption (LPA): estimates and how many report, (horizon,) each.
+    """LDP-IDS by population absorption (LPA), or distribution (LPD): estimates and how many report, (horizon,) each.
 
     In each epoch n / 2 `window` users report, whose mean is compared with the last release. Others report a new one where
-    that is further off, squared and less its variance, than the variance of a new one: all whom epochs without a release
-    have saved, after which as many epochs have none.
+    that is further off, squared and less its variance, than the variance of a new one: half of those whom the window has
+    left for it, or (`absorb`) all whom epochs without a release have saved, after which as many epochs have none.
 
     **Guarantee: w-event**, pure epsilon of what a user sends in any `window` consecutive epochs, and **not** of more: in all
     epochs a user may lose ceil(horizon / window) epsilon. Only from window = horizon on it is that of everything.
 
-    Exact for one group of users, which `stream` must be. Source: Ren et al. (2022), Algorithm 4.
+    Exact for one group of users, which `stream` must be. Source: Ren et al. (2022), Algorithms 3 and 4.
     """
     checks.integer_at_least(1, window=window)
     if len(stream.sizes) != 1:
@@ -107,7 +107,10 @@ def within_windows(
 
     for epoch in range(horizon):
         apart = (told(epoch, part) - release) ** 2 - variance / part
-        users = part * min(max(0, epoch - last - used_up), window)
+        if absorb:
+            users = part * min(max(0, epoch - last - used_up), window)
+        else:
+            users = (stream.n_users // 2 - int(asked[max(0, epoch - window + 1) : epoch].sum())) // 2
         if users and not apart <= variance / users:  # before the first release it is nan, and one follows
             release, last, used_up, asked[epoch] = told(epoch, users), epoch, users // part - 1, users
         estimates[epoch] = release
