@@ -25,6 +25,7 @@ MEANS = {
     ),
     "Gaussian": UserMean(N, M, 5.0, 1e-6, **COMMON),
     "as far as they may reach": UserMean(N, M, 5.0, 1e-6, batch=11, decay=0.9, reach=4.0, **COMMON),
+    "a cap and a reach": UserMean(N, 8, 5.0, 1e-6, batch=11, decay=0.1, reach=2.8, **COMMON),
     "a short filter": UserMean(N, M, 5.0, 1e-6, batch=1, decay=0.8, reach=2.0, **COMMON),
 }
 
@@ -52,17 +53,19 @@ def test_step_by_step_and_all_at_once_agree_on_every_order(name, order):
 
 def test_a_sample_is_dropped_where_it_would_bring_its_user_too_far_by_the_matrix_of_the_filter():
     """Sample by sample, with norms of columns of C as it is; whole groups of a batch give the same."""
-    settings = UserMean(6, 30, 1.0, 1e-6, batch=4, decay=0.8, reach=5.0, excess="drop", horizon=120)
+    settings = UserMean(6, 17, 1.0, 1e-6, batch=4, decay=0.8, reach=5.0, excess="drop", horizon=120)
     size, rng = settings.sums.capacity, stream(0, "columns")
     column = settings.sums.coefficients(size)
     matrix = sum(np.diag(np.full(size - late, column[late]), -late) for late in range(size))
     for order in range(5):
         users = rng.integers(0, 6, 120) if order else np.repeat(np.arange(6), 20)
-        held, kept = np.zeros((6, size)), 0
+        held, sent, kept = np.zeros((6, size)), [0] * 6, 0
         for step, user in enumerate(users.tolist()):
             more = held[user] + np.eye(size)[step // 4]
-            if np.linalg.norm(matrix @ more) <= 5.0 * (1 + 1e-9):
+            sent[user] += 1
+            if np.linalg.norm(matrix @ more) <= 5.0 * (1 + 1e-9) and sent[user] <= 17:
                 held[user], kept = more, kept + 1
+        assert max(sent) > 17  # the cap counts what is sent, also what the reach has dropped
         release = settings.release(users, np.zeros(120, dtype=int), stream(0, "noise"))
         assert (release.samples[-1], release.dropped) == (kept, 120 - kept)
         assert 0 < kept < 120

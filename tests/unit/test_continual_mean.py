@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -247,6 +248,43 @@ def test_what_is_recommended_has_nearly_the_cap_with_the_least_stated_error(orde
 
     others = {late(round(settings.samples_per_user * 1.03**power)) for power in range(-25, 26)}
     assert late(settings.samples_per_user) < 1.002 * min(others)
+
+
+def stated_late(settings, users):
+    released = settings.release(users, np.zeros(len(users), dtype=int), stream(0, "noise"))
+    late = slice(len(users) // 2, None)
+    return math.sqrt(np.mean(released.standard_error[late] ** 2 + released.bias[late] ** 2))
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_no_cap_is_above_what_nobody_shall_exceed(delta):
+    """Also where arrivals of the past have users who sent more; what these sent beyond it is dropped."""
+    users = streams.arrivals("zipf", 1000, 5000, 50_000, stream(0, "a past of more"))
+    settings = choosing.recommended(1000, 20, 1.0, delta, arrivals=users, horizon=50_000)
+    assert settings.samples_per_user <= 20
+    others = [round(settings.samples_per_user * by) or 1 for by in (0.5, 0.8)] if not settings.delta else []
+    assert all(
+        stated_late(settings, users) < 1.01 * stated_late(settings.but(samples_per_user=cap), users) for cap in others
+    )
+
+
+def test_a_short_stream_takes_little_memory_however_long_the_horizon():
+    settings = UserMean(10**4, 100, 1.0, 1e-6, reach=5.0, excess="drop")
+    tracemalloc.start()
+    try:
+        for stream_of in ([0, 1, 0], [2] * 300):
+            settings.release(stream_of, np.ones(len(stream_of), dtype=int), stream(0, "short"))
+        settings.step(settings.start(stream(0, "short")), 0, 1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**24  # with what is imported; a row of each step of the horizon takes 64 MB
+
+
+def test_users_alike_may_have_blocks_that_nobody_fills():
+    settings = choosing.users_alike(100, 2**40, 1.0, 1e-6, horizon=1000)
+    assert len(settings.shares) == 41
+    assert settings.shares[0] > 10 * settings.shares[-1]
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

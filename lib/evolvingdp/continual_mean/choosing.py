@@ -46,8 +46,8 @@ def recommended(
     """The mean of all readings so far, for any users: every sample weighs the same, and nothing is projected. `options` are
     fields of `UserMean`; samples beyond what is chosen are dropped and releases clipped, unless they say otherwise.
 
-    `samples_per_user`: what nobody exceeds, as far as is known.  With delta = 0 (discrete Laplace noise on the best tree) a
-    cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's decay:
+    `samples_per_user`: what nobody shall exceed, and no cap does.  With delta = 0 (discrete Laplace noise on the best tree)
+    a cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's decay:
     those with the least late error, noise and bias, as it will be stated (see above).
 
     `arrivals` (T,): users by number in a stream like the one to come, or in that one, should it be known.  Samples beyond
@@ -125,9 +125,13 @@ def _looked(settings: Settings, arrivals: ArrayLike | None, users: int) -> _Look
 
 
 def _fitted(one: UserMean, looked: _Looked) -> Fitted:
-    """The cap, with delta the reach, with the least late error, over the range: as if who is over it would be over it from
-    then on.  Trees' variances, which go up and down, are averaged over the tenth before."""
-    user, step, norm, weight, last = looked
+    """The cap, at most that of `one`, with delta the reach, with the least late error, over the range: as if who is over it
+    would be over it from then on.  Trees' variances, which go up and down, are averaged over the tenth before."""
+    at = np.array([math.ceil(part * looked.last) for part in _LATE])
+    total = (looked.weight * (looked.step <= at[:, None])).sum(axis=1)
+    within = looked.rank <= one.samples_per_user
+    user, step, weight = looked.user[within], looked.step[within], looked.weight[within]
+    norm = looked.rank[within].astype(float)
     if one.delta:
         starts, batch, held = groups(one, user, step)
         user, step, weight = user[starts], step[starts], weight[starts] * held
@@ -136,15 +140,14 @@ def _fitted(one: UserMean, looked: _Looked) -> Fitted:
     norms = np.unique(np.quantile(norm[ends], np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
     if not one.delta:
         norms = np.unique(np.append(norms, np.geomspace(1, norms[-1], 24)).round())
-    at = np.array([math.ceil(part * last) for part in _LATE])
     lengths = np.clip(np.multiply.outer(at // one.batch, np.linspace(0.9, 1, 32)), 1, one.sums.capacity).astype(np.int64)
     unit = 2 * one.sums.l1**2 if isinstance(one.sums, Tree) else 1.0  # variance of a draw where norm and budget are 1
     noise = one.sums.relative_variance(lengths).mean(axis=1) * unit / one.budget**2
     order = np.argsort(norm)  # samples within each norm, by each time
-    within = np.searchsorted(norm[order], norms * (1 + 1e-12), side="right")
+    up_to = np.searchsorted(norm[order], norms * (1 + 1e-12), side="right")
     come = weight[order] * (step[order] <= at[:, None])
     kept = np.concatenate([np.zeros((len(at), 1)), np.cumsum(come, axis=1)], axis=1)
-    used = kept[:, within] / np.maximum(kept[:, -1:], 1e-9) * (at - (one.batch - 1) / 2)[:, None]  # what waits, on average
+    used = kept[:, up_to] / np.maximum(total, 1e-9)[:, None] * (at - (one.batch - 1) / 2)[:, None]  # what waits, on average
     out = (at[:, None] - used) ** 2 + (one.batch**2 - 1) / 12
     squared = np.where(used > 0, (noise[:, None] * norms**2 + out / 4) / at[:, None] ** 2, np.inf).mean(axis=0)
     best, error = norms[int(np.argmin(squared))], math.sqrt(squared.min())
@@ -172,11 +175,13 @@ def shares_for(settings: Blocks, arrivals: ArrayLike | None = None) -> tuple[flo
     late, even = [], settings.but(shares=())
     sums, looked = even.prefix_sums(even.capacity), _looked(settings, arrivals, _MANY)
     unit = [even.noise(level, sums, float(size)).variance for level, size in enumerate(sizes)]  # for its whole range
+    ends = looked.rank & (looked.rank - 1) == 0  # of blocks, of the level `of`
+    of = np.frexp(looked.rank[ends])[1] - 1
     for part in _LATE:
         entering, come = [], looked.weight * (looked.step <= part * looked.last)
-        filled = np.bincount(looked.rank, come, 1 << len(sizes))
+        filled = np.bincount(of, come[ends], len(sizes))
         for level, (size, near) in enumerate(zip(sizes, reach, strict=True)):
-            if entered := float(filled[1 << level]):
+            if entered := float(filled[level]):
                 last = min(max(round(entered), 1), sums.capacity)
                 variance = _relative(sums, last) * unit[level] * min(entered, 1.0)
                 entering.append((level, (entered * size) ** 2, entered * size / 4, variance, size, near))

@@ -215,10 +215,15 @@ class Buffered(PrefixSums):
         poles, left = 1 / (1 + np.exp(-place)), 1 / (1 + np.exp(place))
         return exponentials(np.sqrt(poles * left), self.decay * poles, left + (1 - self.decay) * poles)
 
+    @cached_property
+    def logs(self) -> Array:
+        """Of the poles."""
+        return np.log(self.terms[1])
+
     def coefficients(self, count: int) -> Array:
         """The first of the first column of C."""
-        weights, poles, *_ = self.terms
-        return np.asarray(weights @ np.exp(np.log(poles)[:, None] * np.arange(count)))
+        weights, *_ = self.terms
+        return np.asarray(weights @ np.exp(self.logs[:, None] * np.arange(count)))
 
     def l2(self, uses: int) -> float:
         """After the last of the elements a column's poles are left."""

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import mul
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ class State(NamedTuple):
 
     settings: UserMean
     noises: Noises
-    users: list[list[list[Any]]]  # of each, samples kept, with a reach `Moved`; in parts of parts, which states share
+    users: list[list[list[Any]]]  # of each, samples sent, with a reach `Moved`; in parts of parts, which states share
     step: int = 0
     kept: int = 0
     used: int = 0  # in the estimate
@@ -65,9 +65,10 @@ class State(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Public: samples kept of a user, the squared norm of what they move, and a decaying sum of them a buffer."""
+    """Public: samples sent by a user within the cap; the squared norm of what those kept move, and a decaying sum of these a
+    buffer."""
 
-    kept: int
+    sent: int
     square: float
     batch: int  # of the last one
     held: list[float]
@@ -138,27 +139,6 @@ class UserMean(Settings):
         change = self.resolution * moved
         return noise_for(change, self.budget, delta=self.delta, integer=self.integer, elements=self.capacity)
 
-    @cached_property
-    def _logs(self) -> Array:
-        """Of the buffers' poles."""
-        return np.log(self._filter.terms[1])
-
-    @cached_property
-    def _fading(self) -> tuple[Array, Array]:
-        """By what the buffers fade over 0 to 255 batches, and over as many times 256 as there may be."""
-        times = (np.arange(256), np.arange((self.capacity >> 8) + 2) * 256)
-        return np.exp(np.multiply.outer(times[0], self._logs)), np.exp(np.multiply.outer(times[1], self._logs))
-
-    @cached_property
-    def _products(self) -> Array:
-        """(capacity + 2, buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s)
-        products[t, i]; zeros for the batch that is never released."""
-        weights, *_ = self._filter.terms
-        rows = np.minimum(np.arange(self.capacity + 1, -1, -1), self.capacity)
-        powers = np.expm1(np.multiply.outer(rows, self._logs))  # (p_i p_j)^rows - 1 is the sum of two and their product
-        mixed = weights / np.expm1(np.add.outer(self._logs, self._logs))
-        return np.asarray(weights * (powers * mixed.sum(axis=1) + (1 + powers) * (powers @ mixed.T)))
-
     def keeps(self, users: Integers) -> NDArray[np.bool_]:
         """(T,) bool: which samples of these users, (T,), are not dropped; public."""
         kept = self.kept(users)
@@ -215,7 +195,7 @@ class UserMean(Settings):
 
     def start(self, rng: np.random.Generator) -> State:
         """No sample yet; secret."""
-        none = 0 if self.reach is None else Moved(0, 0.0, 0, [0.0] * len(self._logs))
+        none = 0 if self.reach is None else Moved(0, 0.0, 0, [0.0] * len(self._filter.logs))
         size = math.ceil(self.n_users ** (1 / 3)) + 1
         return State(self, self.sums.online(Tape(self.noise, rng)), [[[none] * size] * size] * size)
 
@@ -231,20 +211,20 @@ class UserMean(Settings):
         mine = users[outer][middle][inner]
         if step > self.max_steps:
             refused = f"horizon is {self.max_steps}: there is no room for another sample"
-        elif (mine if self.reach is None else mine.kept) >= self.samples_per_user:
+        elif (mine if self.reach is None else mine.sent) >= self.samples_per_user:
             refused = f"user {user} has contributed samples_per_user = {self.samples_per_user} samples already"
-        elif self.reach is None:
-            mine += 1
-        elif not (mine := self._reached(mine, (step - 1) // self.batch + 1)):
-            refused = f"user {user} reaches as far as reach = {self.norm:.6g} allows already"
-        if not refused:
-            kept += 1
-            total += value
+        else:
+            mine, fits = (mine + 1, True) if self.reach is None else self._reached(mine, (step - 1) // self.batch + 1)
+            if fits:
+                kept += 1
+                total += value
+            else:
+                refused = f"user {user} reaches as far as reach = {self.norm:.6g} allows already"
             users = users.copy()
             part = users[outer] = users[outer].copy()
             part[middle] = part[middle].copy()
             part[middle][inner] = mine
-        elif self.excess == "error":
+        if refused and self.excess == "error":
             raise ValueError(f'{refused}; excess="drop" leaves such samples out')
         if step % self.batch == 0 and step <= self.capacity * self.batch:
             noise, variance, noises = noises.of(step // self.batch)
@@ -259,17 +239,35 @@ class UserMean(Settings):
         told = (estimate, deviation / step, 0.5 * scale * out / step, used, step - kept)
         return tuple.__new__(State, after), tuple.__new__(Release, told)  # half the time of their constructors
 
-    def _reached(self, mine: Moved, batch: int) -> Moved | None:
-        """What is known of a user after another sample in this batch; None where it would reach too far."""
-        kept, square, last, held = mine
+    def _reached(self, mine: Moved, batch: int) -> tuple[Moved, bool]:
+        """What is known of a user after another sample in this batch, and whether it is kept: it must not reach too far."""
+        sent, square, last, held = mine
         if batch > last:
-            near, far = self._fading
-            held = list(map(mul, held, (near[batch - last & 255] * far[batch - last >> 8]).tolist()))
-        products = self._products[batch].tolist()
-        square += 2 * sum(map(mul, held, products)) + sum(products)
+            held = list(map(mul, held, np.exp((batch - last) * self._filter.logs).tolist()))
+        own = _part(self._filter, batch >> 10)[batch & 1023].tolist()
+        square += 2 * sum(map(mul, held, own)) + sum(own)
         if square > self.norm**2 * _SLACK:
-            return None
-        return tuple.__new__(Moved, (kept + 1, square, batch, [each + 1.0 for each in held]))
+            return tuple.__new__(Moved, (sent + 1, mine.square, last, mine.held)), False
+        return tuple.__new__(Moved, (sent + 1, square, batch, [each + 1.0 for each in held])), True
+
+
+def products(sums: Buffered, batches: Integers) -> Array:
+    """(batches, buffers): what <C_s, C_t> is made of, for a sample in batch t: sum over i of p_i^(t - s) products[t, i];
+    zeros for the batch that is never released."""
+    weights, found = sums.terms[0], np.empty((len(batches), len(sums.logs)))
+    mixed = weights / np.expm1(np.add.outer(sums.logs, sums.logs))
+    for first in range(0, len(batches), 1 << 14):  # few at once, as streams are long
+        part = slice(first, first + (1 << 14))
+        rows = np.clip(sums.capacity + 1 - batches[part], 0, sums.capacity)
+        powers = np.expm1(np.multiply.outer(rows, sums.logs))  # (p_i p_j)^rows - 1 is the sum of two and their product
+        found[part] = weights * (powers * mixed.sum(axis=1) + (1 + powers) * (powers @ mixed.T))
+    return found
+
+
+@lru_cache(64)
+def _part(sums: Buffered, part: int) -> Array:
+    """`products` of 1024 batches that follow each other."""
+    return products(sums, np.arange(part << 10, (part + 1) << 10))
 
 
 def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Integers, reach: float) -> tuple[Integers, Array]:
@@ -277,8 +275,12 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
 
     The r first of a group that adds 2 r a + r^2 g to the square are kept as long as that stays within reach^2.
     """
-    products, (near, far) = settings._products, settings._fading
-    own_of = products.sum(axis=1)
+    sums, most_batches = settings._filter, int(batch.max(initial=0)) + 1
+    seldom = len(batch) < most_batches
+    table = products(sums, batch if seldom else np.arange(most_batches))
+    times = np.arange(256), np.arange((most_batches >> 8) + 1) * 256  # how buffers fade: of two factors, as exp takes longer
+    near, far = (np.exp(np.multiply.outer(each, sums.logs)) for each in times)
+    own_of = table.sum(axis=1)
     first = np.append(np.zeros(min(len(user), 1), dtype=np.int64), np.flatnonzero(user[1:] != user[:-1]) + 1)
     counts = np.diff(first, append=len(user))
     order = np.argsort(-counts, kind="stable")  # users with many groups first: the others end earlier
@@ -289,10 +291,10 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
         going = int(np.searchsorted(-counts, -rank, side="left"))
         here = first[:going] + rank
         now, kept, mine = batch[here], held[here], decayed[:going]
-        gap = now - last[:going]
-        mine *= near.take(gap & 255, axis=0)  # several times as fast as exp, and as brackets
+        gap, which = now - last[:going], here if seldom else now
+        mine *= near.take(gap & 255, axis=0)  # several times as fast as brackets
         mine *= far.take(gap >> 8, axis=0)
-        cross, own = np.einsum("ij,ij->i", products.take(now, axis=0), mine), own_of[now]
+        cross, own = np.einsum("ij,ij->i", table.take(which, axis=0), mine), own_of[which]
         over = (squares[:going] + (2 * cross + kept * own) * kept > most) & (own > 0)
         if over.any():
             by, size, room = cross[over], own[over], np.maximum(most - squares[:going][over], 0)
