@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.sparse_vector import histograms, shifting_simulation
-from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
+from evolvingdp.sparse_vector.above_threshold import SPLITS, AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
 from evolvingdp.sparse_vector.shifting import Plan, planned_monitor
 from evolvingdp.sparse_vector.shifting_simulation import Outcome, simulate
@@ -115,12 +115,14 @@ def lowest(
     queries: int,
     goal: Callable[[AboveThreshold], float] | None = None,
 ) -> list[AboveThreshold]:
-    """AboveThreshold for this many reports, the least `goal`, with the lowest threshold; Gaussian also as stable."""
+    """AboveThreshold for this many reports, the least `goal`, with the lowest threshold; but for Algorithm 2 also as stable."""
     moved = (2 if queries > horizon else 1) * horizon  # a user moves two elements, or the largest weight
     privacy = target.epsilon, target.delta, reports
     found = [best_threshold(*privacy, queries, (SEARCHES[name],), target.beta, moved=moved, goal=goal)]
     if name == GAUSSIAN and queries > horizon:
         found.append(AboveThreshold.stable_gaussian(*privacy, moved))
+    if name == ONE and queries > horizon:
+        found += [AboveThreshold.stable_one(*privacy, moved, split=split) for split in SPLITS]
     return found
 
 

@@ -263,7 +263,7 @@ def _year_values(target: Target, reports: int) -> dict[str, Any]:
         "year_listed": planned_monitor(law, 365, target.n_elements, events, missed).error,
         "year_gaussian": sizes[GAUSSIAN],
         "year_histogram": min(sizes[name] for name in HISTOGRAMS),
-        "year_one": first[0].error(1, missed),
+        "year_one": min(one.error(1, missed) for one in first),
         "once_histogram": once.error(events, missed),
     }
 

@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from evolvingdp.sparse_vector import gaussian
+from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.moved_queries import _corners, closed_scale, delta_of_moved, most, smallest_moved_scale
 
 SIZES = [(0.6, 1, 1), (2.0, 1, 3), (2.0, 2, 2), (4.0, 2, 4), (5.0, 3, 3)]  # scale, k, m
@@ -127,3 +128,24 @@ def test_prices_by_way_cover_every_position():
             yes, other = ndtr([-z / scale, (1 - z) / scale])[:: 1 if way == 0 else -1]
             mean = yes * (other / yes) ** order * math.exp(-theta) + (1 - yes) * ((1 - other) / (1 - yes)) ** order
             assert mean <= math.exp(eta) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.2, 1e-3), (1.0, 1e-6), (4.0, 1e-3)])
+def test_one_stable_threshold_hides_a_lone_user_from_who_asks_for_noes_and_then_for_yeses(epsilon, delta):
+    """The elements of the one world, those of the other, then `noes` others that one user less meets, and `reports` that
+    one more does: seen are all noes and then yeses, or a yes about a lone element. Integrated over the threshold's noise."""
+    lost = []
+    for reports, steps in product((1, 3), (1, 50)):
+        made = AboveThreshold.stable_one(epsilon, delta, reports, 2 * steps)
+        t, u = made.threshold, (np.arange(40_000) + 0.5) / 40_000
+        shift = -made.shift.scale * np.log(u)
+        stay = (1 - made.noise.sf(t - 1 + shift)) ** steps
+        lone = 1 - stay.mean()
+        for noes, low, high in product((0, 1, 10**3, 10**6), (0.0, 0.5 * t, 0.8 * t, t), (0.0, 0.5 * t, t, t + 1)):
+
+            def seen(down, up, noes=noes, low=low, high=high, shift=shift, stay=stay, t=t, made=made, reports=reports):
+                quiet = (1 - made.noise.sf(t - low - down + shift)) ** noes
+                return float(np.mean(stay * quiet * made.noise.sf(t - high - up + shift) ** reports))
+
+            lost.append((lone + seen(0, 1) - math.exp(epsilon) * seen(1, 0)) / delta)
+    assert 0.3 < max(lost) <= 1 + 1e-6

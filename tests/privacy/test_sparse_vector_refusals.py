@@ -38,6 +38,12 @@ def test_a_step_of_elements_is_its_queries_and_pays_for_two_that_a_user_moves():
         state, _ = replace(GAUSSIAN).step_elements(state, HELD, 3, rng)
     with pytest.raises(ValueError, match="moved must be larger to go on: 4 moved queries are paid for"):
         GAUSSIAN.step(state, 1.0, rng)
+    single = AboveThreshold.stable_one(1.0, 1e-6, 2, 5)  # where a query may be of either kind, so that it pays for both
+    state = single.start(rng)
+    for step in (single.step_elements, lambda state, *_: single.step(state, 1, rng)):
+        state, _ = step(state, [0, 0, 2], 3, rng)
+    with pytest.raises(ValueError, match="moved must be larger to go on: 5 moved queries are paid for"):
+        single.step(state, 1.0, rng)
 
 
 @pytest.mark.parametrize("threshold", [4.001, 70_000.0])

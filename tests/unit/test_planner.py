@@ -475,7 +475,9 @@ def told_of(settings, held, items, rng):
 @pytest.mark.parametrize("more", [
     {}, {"items": 2**32}, {"ordinary": 0.0, "items": 10}, {"periods": 1, "taking_part": 1, "events": 100, "items": 2**40},
     {"periods": 10_000, "taking_part": 1, "events": 300}, {"users": 20_000, "taking_part": 100, "events": 10},
-    {"users": 1000, "epsilon": 8.0}, {"users": 50_000, "periods": 52, "taking_part": 10, "events": 2000, "items": 2**32},
+    {"items": 2**32, "ordinary": 0.0, "events": 1}, {"items": 2**40, "ordinary": 0.0, "events": 3},
+    {"items": 2**40, "ordinary": 0.0, "events": 2, "periods": 52}, {"users": 1000, "epsilon": 8.0},
+    {"users": 50_000, "periods": 52, "taking_part": 10, "events": 2000, "items": 2**32},
 ])  # fmt: skip
 def test_no_method_with_the_same_guarantee_finds_smaller_groups_than_the_first_that_is_named(more):
     """Every law, of a list or of what is held, one counter or one a user, a histogram in every period, and periods joined by
@@ -527,6 +529,10 @@ def test_no_method_with_the_same_guarantee_finds_smaller_groups_than_the_first_t
         rivals |= {
             " ".join(map(str, name)): lambda how=how: above(AboveThreshold.calibrated(*size, 0.0, **how))
             for name, how in searches.items()
+        }
+        rivals |= {
+            f"one, stable, {split}": lambda split=split: above(AboveThreshold.stable_one(*size, 2 * periods, split=split))
+            for split in SPLITS
         }
         return rivals | {"gaussian, stable": lambda: above(AboveThreshold.stable_gaussian(*size, 2 * periods))}
 

@@ -15,7 +15,7 @@ from scipy.stats import binom, binomtest, norm
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, GaussianNoise, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
 from evolvingdp.sparse_vector import privacy
-from evolvingdp.sparse_vector.above_threshold import KINDS, AboveThreshold, best_threshold
+from evolvingdp.sparse_vector.above_threshold import KINDS, SPLITS, AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
 from evolvingdp.sparse_vector.moved_queries import smallest_moved_scale
@@ -255,14 +255,15 @@ def _group(epsilon, delta, reports, steps, noise="best", *, events=1):
 
 @pytest.mark.parametrize(("recommended", "queries", "reports", "events"), [
     ("normal", 100, 3, 300), ("Laplace", 10**6, 3, 300),  # queries of one's own: on both sides of `normal_until`
-    ("one", 100, 1, 1), ("one", 100, 8, 8),  # a handful of yeses
+    ("one", 100, 1, 1), ("one", 100, 8, 8),  # a handful of yeses, to queries of one's own
+    ("one, stable", 365, 1, 1), ("one, stable", 100, 2, 2), ("one, stable", 365, 3, 3),  # and of what somebody holds
     ("one counter", 365, 100, 10), ("one counter", 365, 100, 174),  # everybody in nearly all of the events
     ("histogram, stable", 1, 1, 1), ("histogram, stable", 1, 1, 100),  # told once
 ])  # fmt: skip
 def test_no_trivial_rival_does_better_than_what_the_page_recommends(recommended, queries, reports, events):
     """Another law, one counter or one a user, a threshold with noise or without, a histogram, queries joined by twos: the
     smallest count that is found with 99 %, where queries of value 0 are all noes with 97.5 %."""
-    privacy, elements = (1.0, 1e-6), 2**32 if recommended in ("one counter", "histogram, stable") else 1
+    privacy, elements = (1.0, 1e-6), 2**32 if "stable" in recommended or recommended == "one counter" else 1
     each, wanted = min(reports, events), 1 if recommended == "one" else events  # what a user counts in, what is to be found
 
     def sizes(queries):
@@ -286,6 +287,9 @@ def test_no_trivial_rival_does_better_than_what_the_page_recommends(recommended,
         }
         if elements > 1:  # elsewhere a query of value 0 may be a yes
             every["one counter"] = lambda: AboveThreshold.stable_gaussian(*privacy, events, 2 * queries).error(wanted, 0.02)
+            every["one, stable"] = lambda: min(
+                AboveThreshold.stable_one(*privacy, events, 2 * queries, split=split).error(wanted, 0.02) for split in SPLITS
+            )
             every["unlisted"] = lambda: _group(*privacy, each, queries, events=wanted)
         return every
 

@@ -11,7 +11,8 @@ draws of w.
 **Error.** The intervals are the hull of both fits' own, and meant to cover a share `coverage` of all periods, where noise is
 nearly normal. On nine kinds of 60 periods with .95 they covered .91 (random walks) to 1.00 of all periods, and .89 to .99 of
 those within two of a jump, where the level's own cover .4 to .95 and those of averages miss a drift (.44). No intervals this
-short cover each single period whatever the data (Low 1997).
+short cover each single period whatever the data (Low 1997). Where the reports tell enough by themselves, the
+level may have an error up to 4 % larger than theirs, in series that jump rarely.
 
 **Not for** running sums, counters by a tree, or memoized reports: their noise is correlated, fits follow it, and intervals
 at a correlation of .95 cover .6. What is told apart from independent noise of these variances is refused (`independent`).

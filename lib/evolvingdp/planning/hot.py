@@ -99,6 +99,7 @@ def _repeated(question: Question) -> AboveThreshold:
     made = [AboveThreshold.calibrated(*size, 0.0, kind=kind, split=split) for kind in KINDS[:2] for split in SPLITS]
     made.append(AboveThreshold.calibrated(*size, 0.0, kind="gaussian", moved=moved))
     made.append(AboveThreshold.stable_gaussian(*size, moved))
+    made += [AboveThreshold.stable_one(*size, moved, split=split) for split in SPLITS]
     quiet = [_quiet(question, one, one.crossing, one.stable) for one in made]
     return min(quiet, key=lambda one: one.error(question.events, BETA))
 

@@ -33,7 +33,8 @@ _JUMPS, _ANY = "jumps, and few of them", "nothing: any data, any number of chang
 _DATA, _EACH = "its data, to the curator", "answer for single periods"
 _WATCHED = "; predicted for one word that is watched: detect(tally, words=np.array([word]){})"
 _HOT = "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one"
-_PAST = "tell by how much an item is hot, or whether it is above its own past"
+_MUCH = "tell by how much an item is hot"
+_PAST = f"{_MUCH}, or whether it is above its own past"
 _SEARCH = (
     "pure epsilon-local DP of {lot}", "nothing for the estimates; a power law for what is found",
     "one report of a prefix, {words} in all", "find words below its threshold", "heavy_hitters/treehist",
@@ -66,7 +67,7 @@ TEXTS = {
         f"pure epsilon-DP of {_SUMS}", "nothing", _DATA, _EACH, "continual_mean/binary_tree"),
     "running sums, eight buffers": Text(
         f"({{epsilon}}, {{delta}})-DP of {_SUMS}", "nothing", _DATA, "have a pure guarantee", "continual_mean/binary_tree"),
-    "ThresholdMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, "sparse_vector/shifting_heavy_hitters"),
+    "ThresholdMonitor": Text(_CENTRAL, _HOT, _DATA, _MUCH, "sparse_vector/shifting_heavy_hitters"),
     "StableMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, "sparse_vector/shifting_heavy_hitters"),
     "AboveThreshold, repeated": Text(
         _CENTRAL, "at most {events} hot items in all; {usual} of the users hold an ordinary one", _DATA,

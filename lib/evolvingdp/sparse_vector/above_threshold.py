@@ -5,7 +5,7 @@
 **Guarantee.** For neighbours that change every query by at most 1 (replacement of a user as well as add-remove), all answers
 together: epsilon-differentially private with `kind` "one" and for c = 1, (epsilon, delta) with the others; "gaussian" for a
 user who moves at most `moved` queries, where it stops: each `step` counts for one, each time step of `step_elements` for
-two, and queries are integers where it is `stable`.
+two. So does what is `stable`, where queries are integers and with "one" each `step` counts for two.
 
 | kind | what is done | noise of a query, of the threshold |
 |---|---|---|
@@ -14,7 +14,7 @@ two, and queries are integers where it is `stable`.
 | gaussian | no threshold noise; a price for each yes and for each query that moves (`gaussian`) | N(0, scale^2), none |
 
 `split` is the share of e (with "one" of epsilon) for the threshold, where not the table's. With `stable` a query of value 0
-is never a yes, and a part of delta pays for queries that one user alone meets.
+is never a yes, and delta, or a part of it, pays for queries that one user alone meets.
 
 **Source.** Algorithm 2 and Theorem 2.5; Liu et al. (2024) for exponential noise. State **secret**, release public.
 """
@@ -37,7 +37,7 @@ from evolvingdp.sparse_vector.privacy import check_privacy
 
 LARGEST_VALUE = 2.0**53
 KINDS = ("repeated", "one", "gaussian")
-SPLITS = (None, 0.05, 0.1, 0.2, 0.3, 0.4)  # of epsilon, for the threshold's noise; None: as printed
+SPLITS = (None, 0.05, 0.1, 0.2, 0.3, 0.4)  # of epsilon, for the threshold's noise; None: as set
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,12 +62,12 @@ class AboveThreshold:
     shift: Laplace | Exponential | None = None  # of the threshold, of the same kind
     refreshed: bool = False  # whether the threshold gets new noise after a yes
     stable: bool = False  # a query of value 0 is never a yes; queries are integers
-    moved: int = 0  # queries that one user moves at most, where Gaussian noise pays for them
+    moved: int = 0  # queries that one user moves at most, where they are paid for
 
     def __post_init__(self) -> None:
         checks.finite(threshold=self.threshold)
         checks.integer_at_least(1, reports=self.reports)
-        if isinstance(self.noise, Gaussian):
+        if isinstance(self.noise, Gaussian) or self.stable:
             checks.integer_at_least(1, moved=self.moved)
         elif self.moved:
             raise ValueError(f"moved must be 0 for {self.noise!r}, which does not pay for them, got {self.moved!r}")
@@ -112,13 +112,31 @@ class AboveThreshold:
         made = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, kind="gaussian", moved=moved)
         return replace(made, threshold=1 + made.noise.isf(delta / (4 * moved)), stable=True)
 
+    @classmethod
+    def stable_one(
+        cls, epsilon: float, delta: float, reports: int, moved: int, *, split: float | None = None
+    ) -> AboveThreshold:
+        """The lowest threshold that is `stable`, with "one": delta pays for what one user alone meets.
+
+        Of two moved queries the one that is met now costs a yes, the one that would be met elsewhere what hides its no."""
+        check_privacy(epsilon, delta)
+        checks.integer_at_least(1, reports=reports)
+        checks.integer_at_least(2, moved=moved)
+        if split is None:  # about the least sum of threshold and error: one event is found but for e^-4
+            split = 1 / (1 + math.sqrt(2 * reports * math.log(moved / delta) / 4))
+        made = cls.calibrated(epsilon, delta, reports, 0.0, kind="one", split=split)
+        silent = math.log1p(made.shift.scale / made.noise.scale) if made.shift else 0.0  # how much rarer a yes is for it
+        pair = math.exp(-silent) + math.exp(min(0.0, epsilon - silent))
+        threshold = 1 + made.noise.isf(min(1.0, 2 * delta / (moved * pair)))
+        return replace(made, threshold=threshold, stable=True, moved=moved)
+
     def start(self, rng: np.random.Generator) -> SvtState:
         """The state before the first query; secret."""
         return SvtState(self, self._shift(rng), self.reports, self.moved or math.inf)
 
     def step(self, state: SvtState, value: float, rng: np.random.Generator) -> tuple[SvtState, bool]:
         """Answer a query with this `value`, up to 2^53.  Raises ValueError once it has halted: it answers nothing more."""
-        state = self._paid(state, 1)
+        state = self._paid(state, 1 if self.shift is None else 2)
         checks.finite(value=value)
         if not abs(float(value)) <= LARGEST_VALUE:  # beyond, neighbours that differ by 1 may be further apart as floats
             raise ValueError(f"value must lie in [-2^53, 2^53], got {value!r}")

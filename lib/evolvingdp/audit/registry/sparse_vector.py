@@ -44,11 +44,13 @@ def mechanisms() -> Iterator[Mechanism]:
     svt = Walk(_threshold, lambda made, rng, _: made.start(rng), _ask, _values)
     covers: tuple[Any, ...] = (AboveThreshold, AboveThreshold.start, AboveThreshold.step, AboveThreshold.step_elements)
     made_by: tuple[Any, ...] = (AboveThreshold, AboveThreshold.calibrated, AboveThreshold.stable_gaussian)
+    made_by = (*made_by, AboveThreshold.stable_one)
     plain = AboveThreshold.calibrated(1.0, 1e-6, 2, 0.0)
     moving = AboveThreshold.calibrated(1.0, 0.01, 9, 1e9, kind="gaussian", moved=3)
+    paired = AboveThreshold.stable_one(1.0, 0.01, 9, 5)
     counted: dict[str, Any] = {
         "reports": partial(svt.beyond, plain, [1e9] * 3),
-        "moved": lambda rng: [one for rows in _MOVED for one in svt.beyond(moving, rows, rng)],
+        "moved": lambda rng: [one for made in (moving, paired) for rows in _MOVED for one in svt.beyond(made, rows, rng)],
     }
     door = _elements("step_elements", lambda noise, held: _ask(plain, plain.start(stream(0, "start")), held, noise))
     units = ("a user in all queries", "every query changes by at most 1")
@@ -116,6 +118,9 @@ def _threshold(rng: Rng) -> Case:
     (epsilon, delta), reports, queries = _promise(rng), int(rng.choice([1, 1, 2])), int(rng.integers(1, 4))
     kind = str(rng.choice(KINDS))
     plain = kind == "gaussian"
+    if kind == "one" and rng.random() < 0.5:
+        lone = AboveThreshold.stable_one(epsilon, delta, reports, 2 * queries, split=float(rng.uniform(0.2, 0.8)))
+        return Case(lone, epsilon, delta, queries)
     if plain and rng.random() < 0.5:
         return Case(AboveThreshold.stable_gaussian(epsilon, delta, reports, queries), epsilon, delta, queries)
     split = None if plain or rng.random() < 0.5 else float(rng.uniform(0.2, 0.8))
