@@ -72,7 +72,7 @@ Size = tuple[int, int, int, float]  # n_users, horizon, epoch_length, epsilon
 TUNED, OPTIMAL = "THRESH, tuned", r"every epoch, ($\epsilon$, $10^{-6}$)"
 RESERVE, TOLD = "once, with a reserve", "THRESH, tuned, told the number"
 CHOSEN, CHOSEN_LATE = "the choice, online", "the choice, in hindsight"
-ABSORBED = "LDP-IDS, absorption (LPA)"  # another guarantee where w < T
+ABSORBED, DISTRIBUTED = "LDP-IDS, absorption (LPA)", "LDP-IDS, distribution (LPD)"  # another guarantee where w < T
 DELTA = 1e-6  # of OPTIMAL
 TREES = dict(
     zip(
@@ -252,8 +252,9 @@ def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         rng = stream(seed, "windows", kind, repetition)
         data = BitStream.make([n_users], drawn(kind, horizon, params.changes, rng)[0], 1)
         found = {(CHOSEN, horizon): choice.simulate(data, rng)}
-        for window in windows:
-            found[ABSORBED, window] = baselines.within_windows(data, epsilon, rng, window=window)[0]
+        for method, window in itertools.product((ABSORBED, DISTRIBUTED), windows):
+            absorb = method == ABSORBED
+            found[method, window] = baselines.within_windows(data, epsilon, rng, window=window, absorb=absorb)[0]
         for (method, window), estimates in found.items():
             row = {"part": "window", "kind": kind, "repetition": repetition, "window": window, "method": method}
             yield row | errors(estimates, data.truth)
@@ -408,10 +409,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "detected_over_tree": means[HINDSIGHT] / means[TREES["best"]],
         "windows_same": windowed[windowed.window == params.horizon].groupby("kind").factor.min().pipe(geometric_mean),
         "windows_least": windowed[windowed.window == params.horizon].factor.min(),
-        "windows_short": windowed[windowed.window == windowed.window.min()]
-        .groupby("kind")
-        .factor.min()
-        .pipe(geometric_mean),
         "shortest_window": int(windowed.window.min()),
         "two_layers_1": layers_loss(1, 0.5, 0.5),
         "two_layers_8": layers_loss(8, 0.5, 0.5),
@@ -420,6 +417,10 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "false_late": false_cuts(params, False),
         "constant": CONSTANT,
     }
+    for name, method in {"lpa": ABSORBED, "lpd": DISTRIBUTED}.items():
+        own = windowed[windowed.method == method]
+        for length, window in {"same": params.horizon, "short": found["shortest_window"]}.items():
+            found[f"windows_{length}_{name}"] = geometric_mean(own[own.window == window].factor)
     names = {"tuned": TUNED, "once": ONCE, "online": ONLINE, "detected": HINDSIGHT, "reserve": RESERVE}
     names["smoothed"] = SMOOTHED
     for view, won in {"online": online, "late": late, "largest": largest}.items():
