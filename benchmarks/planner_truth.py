@@ -8,6 +8,7 @@ items of a size were found. Data are drawn here, from streams that no prediction
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,8 @@ def all_found(question: Question, settings: Any, size: int, seed: int) -> bool:
     """Whether `events` items that `size` users hold, in a period each and others' items elsewhere, are all reported."""
     rng, n_users = stream(seed, "private"), question.users
     if isinstance(settings, AboveThreshold):
+        if settings.moved:  # events may share a period, and each is asked about alone here
+            settings = replace(settings, moved=max(settings.moved, 2 * question.events))
         state = settings.start(rng)
         for _ in range(question.events):
             state, release = settings.step(state, float(size), rng)
