@@ -161,5 +161,9 @@ def new_page(browser: Browser, site: str, width: int, mode: str) -> tuple[Page, 
 
 
 def ready(page: Page) -> None:
-    """Wait until MathJax has set every formula."""
+    """Wait until MathJax has set every formula, and for up to five seconds until every icon is drawn."""
     page.evaluate("() => window.MathJax && MathJax.startup ? MathJax.startup.promise : null")
+    page.evaluate("""async () => {
+      const waiting = () => document.querySelector("i[class*='fa-']")
+      for (let wait = 0; wait < 100 && waiting(); wait++) await new Promise(go => setTimeout(go, 50))
+    }""")

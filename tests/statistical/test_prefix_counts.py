@@ -78,7 +78,7 @@ def test_words_below_a_prefix_that_misses_its_cut_are_not_counted():
     found = settings.search(leaves, counts, [stream(0, "one"), stream(0, "two")])
     assert found.words.word.tolist() == ["ab"]
     assert found.path.survivors.tolist() == [1, 1]
-    assert found.path.candidates.tolist() == [27, 27]
+    assert found.path.candidates.tolist() == [26, 26]
 
 
 def test_errors_are_those_of_the_servers_noise():
