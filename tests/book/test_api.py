@@ -77,7 +77,7 @@ def test_a_page_shows_a_class_whole_and_one_by_the_way_in_a_sentence(page):
     tree, bits = (page.find(id=f"evolvingdp.heavy_hitters.{name}").parent for name in ("TreeHist", "BitCounts"))
     assert "leaf_share=0.8" in tree.dt.text
     assert "leaf_share: of the users report whole words" in [item.text for item in tree.select("li")]
-    assert "users" in tree.find(id="evolvingdp.heavy_hitters.TreeHist.standard_error").parent.dd.text
+    assert "users" in tree.find(id="evolvingdp.heavy_hitters.TreeHist.level_error").parent.dd.text
     assert "(" not in bits.dt.text
     assert bits.dd.text.strip() == (
         "What the server holds: ones int64 (cohorts, bits), and how many reports it had of each cohort."
