@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from importlib import metadata
 from types import SimpleNamespace
@@ -112,6 +113,19 @@ def test_pages_of_a_build_that_was_killed_are_not_packed_and_all_made_anew(book)
     with pytest.raises(BookError, match="not rendered yet, or not all of it"):
         check_rendered(book)
     unfinished.unlink()
+
+
+@pytest.mark.parametrize(("asked", "kept"), [(1, True), (3, False)])
+def test_sources_are_shown_anew_where_a_page_may_ask_for_other_names(tmp_path, monkeypatch, asked, kept):
+    """Or a link to a name that a page shows for the first time leads to no place: viewcode looks at the file alone."""
+    page, sources = tmp_path / "book" / "api" / "core.md", tmp_path / "_build" / "html" / "_modules" / "index.html"
+    for path, time in ((page, asked), (sources, 2)):
+        path.parent.mkdir(parents=True)
+        path.touch()
+        os.utime(path, (time, time))
+    monkeypatch.setattr(build_module.subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0))
+    render(Project(tmp_path), print)
+    assert sources.exists() == kept
 
 
 @pytest.mark.parametrize("touched", ["notebook", "results", "page"])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
@@ -203,6 +205,36 @@ def test_the_built_book_s_references_all_lead_somewhere_and_small_runs_are_said_
         assert reproduction.counted(found) in html
     assert html.count("built with smaller presets") == len(PAPERS)
     assert html.count('class="verdict verdict-') == sum(len(rows(paper)) for paper in PAPERS)
+
+
+def test_a_wrong_number_in_a_result_of_the_book_flips_the_verdict(built_book, tmp_path):
+    """Figure 2 rests on one claim, and Lemma 6.7 on one row of the ledger: another result, another verdict."""
+    for part in ("book/reproduction", "book/results", "tests"):
+        shutil.copytree(built_book.root / part, tmp_path / part)
+    results = tmp_path / "book" / "results"
+
+    def reached(name: str) -> str:
+        (one,) = [reached for row, reached, _ in reproduction.judged(tmp_path, "heavy_hitters") if row.name == name]
+        return one
+
+    assert (reached("Figure 2"), reached("Lemma 6.7"), reached("Figure 6")) == ("reproduced",) * 3
+    claims = results / "heavy_hitters" / "frequency_oracle" / "claims.json"
+    stored = json.loads(claims.read_text())
+    for claim in stored:
+        claim["holds"] &= not claim["claim"].startswith("Insensitive to m")
+    claims.write_text(json.dumps(stored))
+    ledger = results / reproduction.LEDGER / "results.csv"
+    table = pd.read_csv(ledger, dtype=str, keep_default_na=False)
+    broken = table.id == "bitstogram"
+    assert broken.sum() == 1
+    table.loc[broken, ["measured", "kept", "tight"]] = ["2.5", "False", "False"]
+    table.to_csv(ledger, index=False)
+    values = results / "heavy_hitters" / "treehist" / "values.json"
+    values.write_text(json.dumps(json.loads(values.read_text()) | {"brown_distinct": 25_000.0}))
+    assert (reached("Figure 2"), reached("Lemma 6.7"), reached("Figure 6")) == ("not",) * 3
+    values.write_text(json.dumps({}))
+    with pytest.raises(ReproductionError, match="heavy_hitters/treehist has no value"):
+        reached("Figure 6")
 
 
 def test_a_wrong_number_in_a_result_flips_the_verdict_and_a_lost_one_is_an_error(tmp_path):

@@ -105,6 +105,9 @@ def test_a_reserve_has_one_law_on_both_paths():
     assert abs(ratios[1] - 1) > 4.9 * math.sqrt(2 / 900)
 
 
+SHARES = np.array([0.4, 0.1, 0.1, 0.1, 0.3])
+
+
 def many(users, tally, online):
     told, reports = users.estimates(tally)[:, 1:], tally.reports[:, None]
     return detect_many(told, reports, users.report.largest_variance, online=online)
@@ -112,8 +115,11 @@ def many(users, tally, online):
 
 def called(users, number):
     """As many changes as crews are called, but for the first, on constant data of its own."""
-    data = streams.BitStream.make([users.n_users], np.full((1, users.horizon), 0.5), 10)
-    settings = Reserve(users.n_users, users.horizon, users.epsilon, 3)
+    size, constant = [users.n_users], np.zeros((1, users.horizon))
+    data = streams.BitStream.make(size, constant + 0.5, 10)
+    if users.n_words > 2:
+        data = streams.WordStream.make(size, SHARES, constant.astype(int), 10)
+    settings = Reserve(users.n_users, users.horizon, users.epsilon, 3, users.n_words, report=users.report)
     releases = reserve.simulate(settings, data, stream(0, "called", number))
     return SimpleNamespace(changes=sum(release.called for release in releases) - 1)
 
@@ -131,6 +137,7 @@ WAYS = {  # every public way to look for changes, and the mistakes that it once 
     "bits, of many series": lambda users, tally: many(users, tally, False),
     "bits, of many series online": lambda users, tally: many(users, tally, True),
     "bits, a reserve's calls online": lambda users, tally: called(users, int(tally.sums[0, 1])),
+    "words, a reserve's calls online": lambda users, tally: called(users, int(tally.sums[0, 1])),
     "bits, half the variance": lambda users, tally: detect(
         users.estimates(tally)[:, 1], tally.reports, users.report.variance(0.5) / 2
     ),
@@ -144,12 +151,12 @@ WAYS = {  # every public way to look for changes, and the mistakes that it once 
 @pytest.mark.parametrize("epsilon", [1.0, 4.0])
 def test_constant_means_are_divided_at_most_as_often_as_is_stated(way, epsilon):
     """At most 5 % in hindsight, 6 to 20 % online; half the variance, or at epsilon = 4 that of a rare word, finds more."""
-    runs, shares, found = 150, np.array([0.4, 0.1, 0.1, 0.1, 0.3]), 0
+    runs, found = 150, 0
     settings = Once(20_000, 60, epsilon, 5, report=Hashed(5, epsilon)) if "word" in way else Once(20_000, 60, epsilon)
     for run in range(runs):
         rng = stream(0, "constant", run)
         if "word" in way:
-            data = streams.WordStream.make([20_000], shares, np.zeros((1, 60), dtype=int), 10)
+            data = streams.WordStream.make([20_000], SHARES, np.zeros((1, 60), dtype=int), 10)
             found += WAYS[way](settings, once.simulate(settings, data, rng)).changes > 0
         else:
             data = streams.BitStream.make([20_000], np.full((1, 60), 0.5), 10)

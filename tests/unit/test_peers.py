@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 import compare
 import job
 import numpy as np
+import pandas as pd
 import pytest
 import with_ours
 
@@ -14,10 +18,38 @@ from support import REPOSITORY
 RESULTS = REPOSITORY / "benchmarks" / "results"
 TASKS = {task.name: task for task in compare.TASKS}
 
+FAKE = """
+import sys
+sys.path.insert(0, {folder!r})
+import numpy as np
+from job import serve
+
+def truth(job):
+    held = job.load()
+    return lambda: np.bincount(held, minlength=job.domain)
+
+def broken(job):
+    raise ValueError("no such oracle")
+
+serve({{("frequency", "truth"): truth, ("frequency", "broken"): broken}})
+"""
+
+
+@pytest.fixture
+def fake(tmp_path):
+    script = tmp_path / "fake.py"
+    script.write_text(FAKE.format(folder=str(compare.PEERS)))
+    return (sys.executable, str(script))
+
 
 @pytest.fixture(scope="module")
 def runs():
     return peers.read(REPOSITORY, "peers")
+
+
+def small(task: str, repetitions: int, *methods: tuple[str, str, str]) -> compare.Task:
+    settings = {"sizes": (20, 40, 80), "repetitions": repetitions}
+    return replace(TASKS[task], **settings, methods=tuple(compare.Method(*method) for method in methods))
 
 
 @pytest.mark.parametrize("method", with_ours.METHODS, ids=" ".join)
@@ -31,6 +63,18 @@ def test_our_side_of_every_comparison_answers_what_is_measured(method, tmp_path)
     assert 0 < task.error(data, done["answer"], task.settings) < 1000
     assert 0 <= done["cpu"] < 60
     assert 10 < done["memory"] < 10_000  # MB
+
+
+def test_methods_take_turns_and_what_fails_is_a_note(fake):
+    methods = ("fake", "truth", "OLH"), ("fake", "broken", "OLH"), ("absent", "method", "OLH")
+    rows = pd.DataFrame(compare.compare(small("frequency", 2, *methods), {"fake": fake}))
+    truth = rows[rows["method"] == "truth"]
+    assert truth["n"].tolist() == [20, 20, 40, 40, 80, 80]
+    assert truth["error"].tolist() == [0] * 6
+    assert set(rows["package"]) == {"fake"}
+    notes = rows[rows["method"] == "broken"]["note"]
+    assert notes.tolist() == ["not run from n = 20: ValueError: no such oracle"] * 3
+    assert rows["method"].tolist()[:3] == ["truth", "broken", "truth"]
 
 
 def test_every_pinned_package_has_rows_or_a_stated_reason(runs):

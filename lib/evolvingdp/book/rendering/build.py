@@ -62,6 +62,10 @@ def render(project: Project, say: Say) -> None:
     if unfinished.exists():
         for made in (".doctrees", "html/_modules"):  # or it would not warn, nor render, again
             shutil.rmtree(unfinished.parent / made, ignore_errors=True)
+    sources = unfinished.parent / "html" / "_modules"  # viewcode makes a file's page anew only where the file is newer:
+    asked = [page.stat().st_mtime for page in (project.root / "book" / "api").glob("*.md")]
+    if (sources / "index.html").exists() and max(asked, default=0.0) > (sources / "index.html").stat().st_mtime:
+        shutil.rmtree(sources)  # what the library's pages show for the first time would have no place in it
     unfinished.parent.mkdir(exist_ok=True)
     unfinished.touch()
     options = ["build", str(project.root), "-W", "-n", "--keep-going"]
