@@ -34,7 +34,7 @@ def names(figure_id: str, *, column: bool = True) -> dict[str, str]:
     """What each file of a bundle is called on the page, and its name; `column`: whether there is a figure for print."""
     images = {kind.upper(): f"{figure_id}.{kind}" for kind in FORMATS}
     print_ = {f"PDF {INCHES:g} in": f"{figure_id}-column.pdf"} if column else {}
-    return images | print_ | {"CSV": f"{figure_id}.csv", "JSON": f"{figure_id}.json", "all as ZIP": f"{figure_id}.zip"}
+    return images | print_ | {"CSV": f"{figure_id}.csv", "JSON": f"{figure_id}.json", "ZIP": f"{figure_id}.zip"}
 
 
 def write(folder: Path, figure: Figure, record: Mapping[str, Any], column: Canvas | None = None) -> bytes:

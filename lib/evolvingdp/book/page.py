@@ -132,11 +132,11 @@ class Page:
                 comment=f"{name}: {version}, commit {record['commit']}\n{record['command']}",
             )
             (self.folder / f"{name}.tex").write_text(text)
-        return f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex) (`{name}`)"
+        return f"{markdown}\n\n[LaTeX]({self.name}/{name}.tex)"
 
     def _files(self, figure_id: str) -> str:
         files = bundle.names(figure_id, column=self._columns[figure_id])
-        return ", ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
+        return " ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
         alt = json.dumps(" ".join(figure.alt.split()), ensure_ascii=False)
@@ -155,10 +155,9 @@ def _cell(value: Any) -> str:
 
 
 def how_many_hold(claims: Sequence[Claim]) -> str:
-    """ "All 9 claims hold; ...": the count, and where bounds come from, which book/limitations.md says in full."""
+    """ "All 9 claims hold"; where their bounds come from says book/limitations.md."""
     holding = sum(claim.holds for claim in claims)
-    many = f"{'All' if holding == len(claims) else f'{holding} of'} {len(claims)} claims hold"
-    return f"{many}; their bounds come from theory, from the paper, or were set before the run"
+    return f"{'All' if holding == len(claims) else f'{holding} of'} {len(claims)} claims hold"
 
 
 def _markdown(text: str) -> dict[str, str]:

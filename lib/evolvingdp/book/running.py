@@ -334,8 +334,8 @@ def _banner(job: Job) -> str:
     if preset == "paper" and not overrides:
         return ""
     return (
-        f":::{{note}}\nThis page was built with the preset `{preset}`: smaller or with fewer runs than the text says. "
-        "`make book` computes it at the paper's.\n:::"
+        f":::{{note}}\nBuilt with the preset `{preset}`: smaller or with fewer runs than the text says. "
+        "`make book` has the paper's.\n:::"
     )
 
 

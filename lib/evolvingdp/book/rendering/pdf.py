@@ -8,7 +8,6 @@ from __future__ import annotations
 import html
 import json
 import posixpath
-import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -130,9 +129,6 @@ def _resolve(page: str, address: str) -> str:
 _SCREEN_ONLY = "a.headerlink, .toctree-wrapper, .moved, script, button, .sd-summary-state-marker, details.above-input"
 
 
-_OFFERED = re.compile(r"LaTeX \(\S+\)\s*")  # a table's file
-
-
 def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag:
     """The page's article without what only a screen can use; links lead inside the document or outside the machine."""
     article = soup.select_one("article")
@@ -142,7 +138,7 @@ def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag
         node.decompose()
     for menu in article.select("details.figure-menu"):  # its files are not in the PDF, its figure's id is what one cites
         menu.replace_with(BeautifulSoup(f'<p class="figure-id">{menu.select_one("summary code")}</p>', "html.parser"))
-    for line in [line for line in article.find_all("p") if _OFFERED.fullmatch(line.get_text())]:
+    for line in [line for line in article.find_all("p") if line.get_text().strip() == "LaTeX"]:  # a table's file
         line.decompose()
     for node in article.select("table.grouped"):
         _group(node)
