@@ -35,9 +35,7 @@ from evolvingdp.book.running import MANIFEST, read_manifest
 LEDGER = "audit/verified_privacy"
 VERDICTS = ("reproduced", "partly", "not", "not attempted")  # from best to worst
 WORDS = ("reproduced", "after a listed correction", "in part", "refuted", "not reproduced", "not attempted")
-SMALL = (
-    "This book was built with smaller presets, so that numbers and verdicts are of fewer or smaller runs than the paper's:"
-)
+SMALL = "This book was built with smaller presets: runs are fewer or smaller than the paper's in"
 Found = tuple[bool | None, str]  # whether a check holds (None: the suite runs it), and what it found in words
 
 
@@ -270,7 +268,7 @@ class Table(SphinxDirective):
                 self.env.note_dependency(str(path))
         except ValueError as error:
             raise self.error(str(error)) from None
-        listing = ", ".join(f"{{doc}}`results/{notebook}`" for notebook in smaller)
+        listing = ", ".join(f"{{doc}}`{notebook} <results/{notebook}>`" for notebook in smaller)
         note = self.parse_text_to_nodes(f":::{{note}}\n{SMALL} {listing}.\n:::") if smaller else []
         return [*note, self._table(found)]
 
