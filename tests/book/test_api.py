@@ -84,6 +84,7 @@ def test_a_page_shows_a_class_whole_and_one_by_the_way_in_a_sentence(page):
     )
     assert page.find(id="evolvingdp.heavy_hitters.Rappor")
     assert not page.find(id="evolvingdp.heavy_hitters.Rappor.one_shot")
+    assert not page.find(id="evolvingdp.heavy_hitters.TreeHist.dealt")
 
 
 def test_the_rendered_reference_has_every_public_name_with_what_it_is(built_book):

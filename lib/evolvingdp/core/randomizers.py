@@ -1,9 +1,10 @@
 """Local randomizers with finite outputs.
 
 **Guarantee.** Pure epsilon-differential privacy of one report, local model: the neighbouring inputs are any two values
-that one user may hold.  Uniform doubles are multiples of 2^-53, and so is every probability that they decide on: that of a
-report which is not one's own is rounded up (`rounded_up`), and all others follow from it.  `probabilities` is exactly what
-`randomize` draws from and what the privacy tests enumerate.
+that one user may hold.  `probabilities` is exactly what `randomize` draws from and what the privacy tests enumerate.
+
+Uniform doubles are multiples of 2^-53, and so is every probability that they decide on: that of a
+report which is not one's own is rounded up (`rounded_up`), and all others follow from it.
 """
 
 from __future__ import annotations

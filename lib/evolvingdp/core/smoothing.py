@@ -1,8 +1,9 @@
 """A smoother for released series whose noise is independent from period to period and has a known variance in each.
 
-**Computes** two fits, and says which of them the data prefer. A *local level*, y_t = m_t + noise with m_t = m_{t-1} + a
-normal step, whose variance has the largest likelihood (Kalman's filter with a diffuse start, Rauch, Tung and Striebel's
-smoother): for what moves all the time. *Averages* between detected changes (`core.detection`): for what jumps and stays.
+**Computes** two fits, and says which of them the data prefer: a local level, m_t = m_{t-1} + a normal step, for what moves
+all the time, and averages between detected changes (`core.detection`), for what jumps and stays.
+
+The step's variance has the largest likelihood (Kalman's filter with a diffuse start, Rauch, Tung and Striebel's smoother).
 With w of the noise's law y + w and y - w are independent: each fit is made of one half and judged by the other, over a few
 draws of w.
 
@@ -10,12 +11,14 @@ draws of w.
 
 **Error.** The intervals are the hull of both fits' own, and meant to cover a share `coverage` of all periods, where noise is
 nearly normal. On nine kinds of 60 periods with .95 they covered .91 (random walks) to 1.00 of all periods, and .89 to .99 of
-those within two of a jump, where the level's own cover .4 to .95 and those of averages miss a drift (.44). No intervals this
+those within two of a jump.
+
+There the level's own cover .4 to .95, and those of averages miss a drift (.44). No intervals this
 short cover each single period whatever the data (Low 1997). Where the reports tell enough by themselves, the
 level may have an error up to 4 % larger than theirs, in series that jump rarely.
 
-**Not for** running sums, counters by a tree, or memoized reports: their noise is correlated, fits follow it, and intervals
-at a correlation of .95 cover .6. What is told apart from independent noise of these variances is refused (`independent`).
+**Not for** running sums, counters by a tree, or memoized reports, whose noise is correlated: intervals at a correlation of
+.95 cover .6. What is told apart from independent noise of these variances is refused (`independent`).
 
 **Source.** Harvey (1989) for the local level; Oliveira, Lei and Tibshirani (2021) for judging by noise that is added.
 """

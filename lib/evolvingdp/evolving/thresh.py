@@ -4,10 +4,11 @@
 that of the last update and vote; only when enough votes say so is the estimate computed again.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
-any two sequences of bits of that user, whatever the other users and the server do. A user sends at most `vote_cap` truthful
-votes of `vote_epsilon` and `estimate_cap` truthful estimates of `estimate_epsilon`; two inputs can make it vote at different
-times, so the loss is exactly 2 * vote_cap * vote_epsilon + estimate_cap * estimate_epsilon (`privacy_loss`) where the
-horizon has room for it and thresholds are below 1.
+any two sequences of bits of that user, whatever the other users and the server do. The loss is exactly 2 * vote_cap *
+vote_epsilon + estimate_cap * estimate_epsilon (`privacy_loss`) where the horizon has room for it and thresholds are below 1.
+
+A user sends at most `vote_cap` truthful votes of `vote_epsilon` and `estimate_cap` truthful estimates of `estimate_epsilon`;
+two inputs can make it vote at different times.
 
 **Error.** `error_bound`, with probability 1 - beta in all epochs while no more than `changes` changes have happened, if each
 group holds `heard_group` users or more and bits are independent within an epoch.
@@ -275,10 +276,8 @@ class Thresh:
     def error_bound(self) -> float:
         """Bound on the error of every release while no more than `changes` changes have happened, with probability 1 - beta,
         where all groups hold `heard_group` users or more; inf where that is more than there are (votes too noisy), where
-        `margin` is not the printed one, or `unit` less than Lemma 7.3's: nothing is proved for these.
-
-        An update that did not come means that no group has moved by more than the top threshold and both means' errors,
-        2 (levels + 2) t_ell; on top comes the error of the last update. From 1 on the bound says nothing.
+        `margin` is not the printed one, or `unit` less than Lemma 7.3's: nothing is proved for these. From 1 on it says
+        nothing.
         """
         proved = unit(self.n_users, self.horizon, self.epoch_length, self.beta)
         if self.margin is not None or self.unit < proved * (1 - 1e-12) or not self.heard:

@@ -73,8 +73,7 @@ class Sketch:
 class FreqOracle:
     """Algorithm 2: collect reports into a sketch, then estimate the frequency of any word.
 
-    `hashes` are public and shared with the users.  The paper's experiments had no Hadamard compression; an estimate has the
-    same law with it, since a user of another cell adds a fair coin to the word's own either way.
+    `hashes` are public and shared with the users.
     """
 
     hashes: HashFamily

@@ -6,8 +6,8 @@ counts for the users who contributed to it; whoever has counted `reports` is del
 **Guarantee.** (epsilon, `delta(epsilon)`)-differential privacy of **all answers together**, for replacement of one user in
 all steps, however many, whatever the adversary chooses and however the other users' data evolve (Definition 4.3). `Laplace`,
 `MonitorNoise` and `DiscreteLaplace` are paid for by a user's yeses, and cover another `unit`, too; normal noise by yeses and
-queries (`moved`): a user is also deleted at the one of that number in which its value is not 0. `calibrate` has the scales
-of both; `IntegerNoise` and `GaussianNoise`, by yeses and queries, are for elements in no list (`stable_monitor`).
+queries (`moved`): a user is also deleted at the one of that number in which its value is not 0. `IntegerNoise` and
+`GaussianNoise`, by yeses and queries, are for elements in no list (`stable_monitor`).
 
 From 2^53 delta queries on (9e9 at 1e-6) take noise of integers. The state is **secret**, the answers are public. A query's
 value for a user must depend on that user's data alone: the caller's promise. Errors are for the curator, not the analyst.

@@ -1,9 +1,11 @@
 """A lower bound on epsilon for any black box, by trying to tell two inputs apart.
 
-**Computes** for a mechanism `(input, rng) -> output` and a few neighbouring inputs: an event E and, from it, a number
-that epsilon is at least, with the stated confidence. A quarter of the runs teach scores that tell two inputs apart
-(`features`: likelihood ratios of the output, of its structure and leaves, and a classifier), the next quarter chooses
-score, cut and inputs; the other half, which none of this has seen, counts how often the event happens. For (epsilon,
+**Computes** for a mechanism `(input, rng) -> output` and a few neighbouring inputs: an event and, from it, a number that
+epsilon is at least, with the stated confidence. Half of the runs choose event and inputs; the other half, which none of
+this has seen, counts how often the event happens.
+
+A quarter of the runs teach scores that tell two inputs apart (`features`: likelihood ratios of the output, of its structure
+and leaves, and a classifier), the next quarter chooses score, cut and inputs. For (epsilon,
 delta)-privacy P(E) <= e^epsilon Q(E) + delta; `limits` bounds epsilon from the two counts: it has two limits, and the
 one that showed more on the runs that chose the event is taken.
 

@@ -1,7 +1,8 @@
 """The library in the book: the directives of autodoc on book/api/*.md, and docstrings as Sphinx reads them.
 
 A docstring is plain words with `code`, **bold** and $formulas$; paragraphs that are indented are code, and rows between bars
-a table.  Of a dataclass are shown the comments beside its fields, too.
+a table.  Of a dataclass are shown the comments beside its fields, too, and of a
+class the methods that a page names, or all.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _FIELD = re.compile(r"^    ([a-z]\w*): [^#\n]*#\s*(.+)$", re.MULTILINE)
 
 def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Of what a page shows by the way one sentence; of a file its title and the parts that are named in bold."""
-    doc, brief = "\n".join(lines), _by_the_way(options)
+    doc, brief = "\n".join(lines), _by_the_way(what, name, options)
     if what == "module":
         title, *more = doc.split("\n\n")
         named = [_summary(part) if part.startswith("**Source") else part for part in more if part.startswith("**")]
@@ -35,12 +36,14 @@ def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: li
 
 def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
     """Names and defaults; an entry of one sentence has none."""
-    return ("", "") if _by_the_way(options) else None
+    return ("", "") if _by_the_way(what, name, options) else None
 
 
-def _by_the_way(options: Any) -> bool:
-    """Whether the directive is an automodule's that lists names, or all but those that the page shows whole."""
-    return bool(options.exclude_members or (options.members and options.members is not ALL))
+def _by_the_way(what: str, name: str, options: Any) -> bool:
+    """Whether an automodule asks for it that lists names, or all but those that the page shows whole."""
+    listed = options.members and options.members is not ALL
+    inside = what in ("method", "property") or (what != "module" and name.split(".")[-1] not in (options.members or ()))
+    return bool(options.exclude_members or (listed and not inside))
 
 
 def _summary(doc: str) -> str:
@@ -74,8 +77,10 @@ def _escaped(block: str) -> str:
 
 
 def _skip(app: Sphinx, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
-    """Without the methods of classes that a page shows by the way: those of an automodule."""
-    return True if what == "class" and _by_the_way(options) else None
+    """Without methods of classes that a page shows by the way, and without fields of tuples, which a signature has."""
+    listed = options.members is not ALL and name not in (options.members or ())
+    hidden = options.exclude_members or listed or type(thing).__name__ == "_tuplegetter"
+    return True if what == "class" and hidden else None
 
 
 def setup(app: Sphinx) -> None:

@@ -1,9 +1,8 @@
 """Which protocol to run for a mean that may change, from what is public before any data are.
 
 **Computes** for every method the mean absolute error, over the epochs, on each of several streams (`streams`). A method's
-*regret* on a stream is its error over that of the best method there; `choose` takes the method whose largest regret is the
-smallest, and of those within a tenth of it the one with the smallest in geometric mean. Who **promises** that there are as
-many changes as planned, and nothing else, says `promised=True`.
+regret on a stream is its error over that of the best method there; `choose` takes the method whose largest regret is the
+smallest, and of those within a tenth of it the one with the smallest in geometric mean.
 
 - `tuned`, THRESH as `Thresh.tuned`. It stops updating after the changes that it is planned for: where there are more, or a
   drift, its last estimate stays.
@@ -14,8 +13,9 @@ many changes as planned, and nothing else, says `promised=True`.
 **Privacy.** That of the protocol taken: each is pure epsilon-local differential privacy of everything that one user ever
 sends. The choice reads no data.
 
-**Error.** Of each epoch that of a normal estimate with a bias, which is what a run without noise has there. Beside exact
-simulation on the same streams, its errors were .8 to 1.3 times those measured.
+**Error.** Beside exact simulation on the same streams, predicted errors were .8 to 1.3 times those measured.
+
+Of each epoch that of a normal estimate with a bias, which is what a run without noise has there.
 
 **Source.** Ours. The notebook `evolving/choosing` measures regrets on streams drawn at random.
 """

@@ -124,9 +124,11 @@ def layers_loss(horizon: int, permanent: float, report: float) -> float:
 
 def few_changes(n_users: int, horizon: int, epsilon: float, changes: int) -> pd.DataFrame:
     """A row per method: the root mean square of its standard errors over epochs, and the exact loss of all that a user
-    sends; trees for bits that change at most `changes` times; memoization with `epsilon` for a bit that never changes, with
-    half of it for a second layer, or with one, of a bit for each of two values with half of epsilon (dBitFlipPM): a device
-    whose bit moves shows other answers, so that no epsilon holds from two epochs on."""
+    sends. Trees are for bits that change at most `changes` times, memoization for a bit that never changes: a device whose
+    bit moves shows other answers, so that no epsilon holds from two epochs on.
+
+    Memoization has `epsilon`, half of it for a second layer, or one layer, of a bit for each of two values with half of
+    epsilon (dBitFlipPM)."""
     rows = []
     for randomizer in RANDOMIZERS:
         errors, loss = tree(n_users, horizon, epsilon, changes, randomizer)

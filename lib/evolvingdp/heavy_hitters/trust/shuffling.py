@@ -7,9 +7,10 @@ of one user.  It holds against those who see what the shuffler passes on and not
 about a user (a level, a row, a hash seed) divides the users: `n_users` is then that of the smallest group who look alike,
 and where groups are drawn by lot a number that hardly ever is larger than theirs (`fewest`), not the expected one.
 
-**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.  Its sums are
-on a grid, to which each value is spread without moving its mean: delta grows, as it is the mean of a
-convex function, and epsilon by less than 1 %.  More than 10^10 users are taken for 10^10.
+**Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.  The grid of
+its sums raises epsilon by less than 1 %.  More than 10^10 users are taken for 10^10.
+
+Each value is spread to the grid without moving its mean: delta grows, as it is the mean of a convex function.
 
 **Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports
 one in g of which supports a word.  A report is uniform, whatever the word, with probability g / (p + g - 1), p =
