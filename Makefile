@@ -1,4 +1,4 @@
-# Two commands do everything: `make book` and `make test`.  `make help` lists the rest.
+# Two commands do everything: `make book` and `make test`.  `make help` lists the rest; ARGS=... goes to the long ones.
 PYTHON ?= python3
 PRESET ?= paper
 PORT ?= 8000
@@ -49,36 +49,37 @@ benchmarks: $(READY) ## measure time and memory again (writes benchmarks/results
 	@$(BIN)/python benchmarks/speed.py
 	@$(BIN)/python benchmarks/commands.py sweep
 
-claims: $(READY) ## try all claims at seeds that nobody has looked at (SEEDS=5 a notebook; goes on where it was stopped)
-	@$(BIN)/python benchmarks/claims.py --seeds $(or $(SEEDS),5)
+claims: $(READY) ## try all claims at seeds that nobody has looked at (hours; goes on where it was stopped)
+	@$(BIN)/python benchmarks/claims.py $(ARGS)
 
 planner: $(READY) ## compare what the planner says with the protocols, user by user, on random questions (ten minutes)
-	@$(BIN)/python benchmarks/planner.py
+	@$(BIN)/python benchmarks/planner.py $(ARGS)
 
 grid: $(READY) ## ask the planner what the fields of its page answer (seven minutes)
 	@$(BIN)/python benchmarks/planner_grid.py
 
 searches: $(READY) ## errors of 60 random searches beside what is predicted of them (writes benchmarks/results/search_truth.csv)
-	@$(BIN)/python benchmarks/search_truth.py --runs $(or $(RUNS),50)
+	@$(BIN)/python benchmarks/search_truth.py $(ARGS)
 
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
-	@$(BIN)/python benchmarks/compare.py
+	@$(BIN)/python benchmarks/compare.py $(ARGS)
 
-mutants: $(READY) ## put mistakes into the library: which do rows, generators and tests notice? (hours; SAMPLE=20 a few)
-	@PRIVACY_SETTINGS=10 $(BIN)/pytest $(PARALLEL) $(GENERATORS)
-	@$(BIN)/python benchmarks/mutants.py $(if $(SAMPLE),--sample $(SAMPLE))
+mutants: $(READY) ## put mistakes into the library: which do rows, generators and tests notice? (hours)
+	@$(if $(ARGS),,PRIVACY_SETTINGS=10 $(BIN)/pytest $(PARALLEL) $(GENERATORS))
+	@$(BIN)/python benchmarks/mutants.py $(ARGS)
 
 faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
-	@$(BIN)/python benchmarks/faults.py
+	@$(BIN)/python benchmarks/faults.py $(ARGS)
 
 matrix: $(READY) ## unit and privacy tests on each Python that is installed, with the oldest and the newest packages (half an hour)
-	@$(BIN)/nox
+	@echo pip | $(BIN)/uv pip compile --quiet - >/dev/null 2>&1 || { echo "make matrix needs a package index, and uv reaches none" >&2; exit 3; }
+	@$(BIN)/nox $(ARGS)
 
 artifact: $(READY) ## measure what the commands of the artifact appendix cost (ten minutes)
-	@$(BIN)/python benchmarks/commands.py artifact
+	@$(BIN)/python benchmarks/commands.py artifact $(ARGS)
 
 audits: $(READY) ## how often `evolvingdp audit` refutes mechanisms with known mistakes (ten minutes)
-	@$(BIN)/python benchmarks/audits.py
+	@$(BIN)/python benchmarks/audits.py $(ARGS)
 
 loop: $(READY) ## measure set-up, book and tests in a clean clone (half an hour; writes benchmarks/results/)
 	@$(BIN)/python benchmarks/commands.py loop

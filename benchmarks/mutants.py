@@ -2,7 +2,7 @@
 
     python benchmarks/mutants.py                              (or: make mutants)
     python benchmarks/mutants.py --sample 24 --seed 1         (so many of them, drawn at random)
-    python benchmarks/mutants.py --chapter core               (nothing is written)
+    python benchmarks/mutants.py --chapter core --by tests    (a chapter alone, one of the three alone: nothing is written)
 
 A mistake is a row of tests/mutants/<chapter>.csv: its kind, a file below lib/evolvingdp, what it is in words, `old`, which
 stands once in the file, and `new`.  Where `old` is there no more it is stale, and counted as such, not as missed.
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -73,8 +74,8 @@ def asked(by: str, chapter: str, file: str) -> list[str]:
     return [str(path) for path in near if str(path) not in generators]
 
 
-def noticed(mistake: dict[str, str]) -> dict[str, str]:
-    """By each of `BY` the first test that fails, or nothing."""
+def noticed(mistake: dict[str, str], asked_by: tuple[str, ...]) -> dict[str, str]:
+    """By each of `BY` the first test that fails, or nothing; only those of `asked_by` are tried."""
     found = dict(mistake)
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "evolvingdp"
@@ -87,7 +88,7 @@ def noticed(mistake: dict[str, str]) -> dict[str, str]:
         variables["EVOLVINGDP_NOTEBOOKS"] = str(ROOT / "notebooks")  # or tests that import them fail for want of them
         for by in BY:
             found[by] = ""
-            if not (tests := asked(by, mistake["chapter"], mistake["file"])):
+            if by not in asked_by or not (tests := asked(by, mistake["chapter"], mistake["file"])):
                 continue
             command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", *tests]
             try:
@@ -110,7 +111,9 @@ def rates(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    given = options(__doc__, chapter="", sample=0, seed=secrets.randbelow(10**6))
+    given = options(__doc__, chapter="", by="", sample=0, seed=secrets.randbelow(10**6))
+    if given.by not in ("", *BY):
+        sys.exit(f"by must be one of {', '.join(BY)}, got {given.by!r}")
     every = mistakes()
     told = every[~every.stale & every.chapter.isin([given.chapter] if given.chapter else every.chapter.unique())]
     seed, most = given.seed, given.sample or len(told)
@@ -120,9 +123,9 @@ def main() -> None:
         print(f"{chapter}: {number} mistakes are stale, rewrite them")
     found: list[dict[str, str]] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for processes of its own
-        for one in pool.map(noticed, told.to_dict("records")):
+        for one in pool.map(partial(noticed, asked_by=(given.by,) if given.by else BY), told.to_dict("records")):
             found.append(one)
-            if not given.chapter:
+            if not given.chapter and not given.by:
                 some = "" if len(found) == len(told) and not given.sample else f", {len(found)} drawn with --seed {seed}"
                 write("mutants", rates(pd.DataFrame(found)), "make mutants" + some)
     print(rates(pd.DataFrame(found)).to_string(index=False))

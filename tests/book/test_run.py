@@ -327,7 +327,8 @@ def test_a_file_where_a_folder_should_be_is_one_line(project, tmp_path, monkeypa
     (tmp_path / "file").touch()
     monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "file"))
     done = CliRunner().invoke(main, ["run", TOY, "--out", str(tmp_path / "out")])
-    assert done.stderr == f"Error: {tmp_path}/file/runs must be a folder, and a file stands in its way\n"
+    said = f"Error: {tmp_path}/file/runs must be a folder, and a file stands in its way\n"
+    assert (done.stdout, done.stderr) == ("", said)
 
 
 def test_a_working_folder_that_is_gone_is_one_line(tmp_path):

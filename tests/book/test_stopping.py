@@ -121,6 +121,13 @@ def test_nothing_is_said_after_the_line():
     assert (done.returncode, done.stderr) == (-signal.SIGTERM, LINE)
 
 
+def test_ctrl_c_says_nothing_while_the_command_line_is_imported(tmp_path):
+    (tmp_path / "click.py").write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)\n")
+    command = [sys.executable, "-m", "evolvingdp", "--version"]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
 def test_whoever_died_holds_nothing_and_what_it_left_goes_after_a_day(tmp_path):
     """And what a process writes that lives does not; meanwhile nobody else may write there."""
     script = (

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from evolvingdp.book.files import FAILED, REFUSED, Refused, alone, in_checkout, listen, one_line
+from evolvingdp.book.files import FAILED, REFUSED, Refused, alone, in_checkout, listen, one_line, scratch
 
 
 class _Command(click.Command):
@@ -106,6 +106,8 @@ def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed
     check_same_run(job, folder)
     from evolvingdp.book.executed import read_alone
 
+    with scratch(project.cache, "running-"):  # what stands in its way is said before anything else
+        pass
     click.echo(f"{job.notebook}: {'already computed' if job.cached else 'running'}")
     seconds = running.run(job)
     values = job.store / job.name / "values.json"
