@@ -129,9 +129,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
             found |= {f"{method}_{k}": scales.loc[k, method] for method in METHODS}
     if 3 in scales.index:
         found |= {"ratio_3": scales.theorem[3] / scales.exact[3], "attained_3": exact.attained[3]}
-    for k in (3, 100):
-        least = privacy.smallest_scale(epsilon, delta, k, "add-remove")
-        found[f"add_remove_{k}"] = privacy.epsilon_of_delta(delta, least, k)
     found |= {f"charging_{k}": charging_ratio(epsilon, delta, k) for k in (1, 10, 1000)}
     found["normal_until"] = normal_until(epsilon, delta, 3)
     return found | {f"single_until_{power}": single_until(epsilon, delta, 10**power) for power in (2, 9)}
