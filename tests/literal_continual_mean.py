@@ -65,14 +65,14 @@ def run(
     if unknown := as_printed - set(PRINTED):
         raise ValueError(f"printed must be among {', '.join(PRINTED)}, got {', '.join(sorted(unknown))}")
     mechanisms = [BinMech(noise(tree), as_printed) for tree in range(settings.n_trees)]
-    prior = dict.fromkeys(range(len(settings.sizes)), settings.first_estimate)
-    inactive = [level for level in range(len(settings.sizes)) if settings.waits_for(level)]
+    prior = dict.fromkeys(range(len(settings.levels)), settings.first_estimate)
+    inactive = [level for level, one in enumerate(settings.levels) if one.waits]
     buffers: dict[int, list[int]] = {level: [] for level in inactive}
     samples: dict[int, list[int]] = {}
     total, medians = 0, dict.fromkeys(inactive, 0)
 
     def project(level: int, value: int) -> int:
-        if not settings.projects(level):
+        if not settings.levels[level].projects:
             return value
         low, high = settings.interval(level, prior[level])
         return min(max(value, low), high)
@@ -81,14 +81,15 @@ def run(
         mine = samples.setdefault(user, [])
         mine.append(bit)
         for level in list(inactive):
-            size = settings.sizes[level]
-            if sum(min(len(theirs), size) for theirs in samples.values()) < settings.waits_for(level):
+            one = settings.levels[level]
+            size = one.size
+            if sum(min(len(theirs), size) for theirs in samples.values()) < one.waits:
                 continue
             first = [theirs[:size] for _, theirs in sorted(samples.items())]
-            values = np.array([value for theirs in first for value in theirs])[: settings.waits_for(level)]
-            prior[level] = median(settings, level, values, rngs[settings.tree_of(level)])
+            values = np.array([value for theirs in first for value in theirs])[: one.waits]
+            prior[level] = median(settings, level, values, rngs[one.tree])
             medians[level] += 1
-            mechanism = mechanisms[settings.tree_of(level)]
+            mechanism = mechanisms[one.tree]
             if "inactive" in as_printed:  # the level stays in Inactive, its buffer stays full: again at every step
                 mechanism.stream.clear()
                 mechanism.noisy_partial_sums.clear()
@@ -105,8 +106,8 @@ def run(
             if level in inactive:
                 buffers[level].append(value)
             else:
-                mechanisms[settings.tree_of(level)].append(project(level, value))
-                total += count if "total" in as_printed else settings.sizes[level]
+                mechanisms[settings.levels[level].tree].append(project(level, value))
+                total += count if "total" in as_printed else settings.levels[level].size
         yield (sum(mechanism.sum() for mechanism in mechanisms) / total if total else settings.first_estimate), dict(medians)
 
 

@@ -69,7 +69,7 @@ def user_blocks() -> Drawing:
     settings = Blocks(n_users=100, samples_per_user=16, epsilon=1.0)
     drawing = Drawing("A user's samples in blocks", "", 96)
     wide, first, said = (WIDTH - 16) / settings.samples_per_user, 0, []
-    for level, size in enumerate(settings.sizes):
+    for level, size in enumerate(each.size for each in settings.levels):
         drawing.box(8 + wide * first + 1, 24, wide * size - 2, 26, "ours", strength=0.35)
         drawing.text(8 + wide * (first + size / 2), 66, str(level), "small", at="middle")
         said.append(f"{size} to tree {level}")

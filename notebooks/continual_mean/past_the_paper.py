@@ -128,13 +128,8 @@ def _stream_before(order: str, n_users: int, cap: int, horizon: int, seed: int) 
 
 def _fits(name: str, n_users: int, cap: int, epsilon: float, horizon: int, dimensions: int) -> None:
     """Raise ValueError with the parameter `name` where the epsilon is too small for integer noise on some rung."""
-    epsilon_of_one, even = epsilon / dimensions, (1 / cap.bit_length(),) * cap.bit_length()
     try:
-        algorithms.naive(n_users, cap, epsilon_of_one, horizon=horizon, integer=True, branching=0)
-        try:  # every level with less than any choice of shares would leave it: then no choice need be made
-            choosing.users_alike(n_users, cap, choosing.FLOOR * epsilon_of_one, horizon=horizon, shares=even)
-        except ValueError:
-            choosing.users_alike(n_users, cap, epsilon_of_one, horizon=horizon)
+        algorithms.naive(n_users, cap, epsilon / dimensions, horizon=horizon, integer=True, branching=0)
     except ValueError:
         raise ValueError(
             f"{name} must be larger, or users, samples, horizon and dimensions fewer, so that integer noise fits in 64 "
@@ -209,7 +204,7 @@ def _dimensions(params: Any, seed: int, repetition: int) -> Iterator[dict[str, A
 
 
 def _orders(params: Any, seed: int, order: str, repetition: int) -> Iterator[dict[str, Any]]:
-    """Algorithm 2, and the recommended estimates and those for users alike over time on every order of arrival."""
+    """What is shown of `LADDER`, over time, on every order of arrival."""
     n_users, cap, _, horizon = sizes(params, "random")
     steps = np.unique(np.round(np.geomspace(10, horizon, KEPT)).astype(np.int64))
     rng = stream(seed, "order data", order, repetition)
@@ -354,7 +349,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
             key = f"{setting}_{KEYS[name]}".replace(" ", "_")
             found |= {key: row.rmse, f"{key}_stated": row.predicted, f"{key}_bias": row.bias}
     for setting in ("random", "zipf"):
-        for name in (RECOMMENDED, RECOMMENDED_DELTA):
+        for name in (RECOMMENDED, RECOMMENDED_DELTA, ALIKE):
             made, key = rung_of(name, *sizes(params, setting), params.delta, setting), f"{setting}_{KEYS[name]}"
             assert isinstance(made, UserMean)
             found |= {f"{key}_cap": made.samples_per_user, f"{key}_batch": made.batch, f"{key}_decay": made.decay}

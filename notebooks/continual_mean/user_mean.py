@@ -271,11 +271,7 @@ def advantage(epsilon: float, beta: float) -> pd.DataFrame:
 
 def _average_noise(made: Blocks) -> float:
     """Standard deviation of the noise of the sum, half of each tree's digits being 1."""
-    variance = 0.0
-    for tree in range(made.n_trees):
-        sums = made.prefix_sums(made.capacity)
-        variance += sums.l1 / 2 * made.noise(tree, sums, made.user_sensitivity(tree)).variance
-    return math.sqrt(variance)
+    return math.sqrt(made.sums.l1 / 2 * sum(noise.variance for noise in made.noises))
 
 
 def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:

@@ -186,7 +186,7 @@ def _of_addresses(params: Any, table: pd.DataFrame) -> dict[str, float]:
         "smoothed_most": _ratio(users[max(params.n_users_sweep)], SMOOTH, ONCE),
         "averaged_most": _ratio(users[max(params.n_users_sweep)], HINDSIGHT, ONCE),
         "half": 1 << (counted(params).horizon.bit_length() - 1),
-        "largest_used": float(used[["users alike", "Algorithm 4", "Algorithm 5", "Algorithm 6"]].max()),
+        "largest_used": float(used[["Algorithm 4", "Algorithm 5", "Algorithm 6"]].max()),
         "alone_over_recommended": means[trusted.ALONE] / means["recommended"],
     }
 

@@ -125,9 +125,10 @@ def test_days_check_all_before_the_first_draw_and_refuse_what_they_do_not_use():
             days.release(users, samples, when, rng)
     assert rng.bit_generator.state == untouched
     with pytest.raises(TypeError, match="settings must be a UserMean, which projects and weighs no samples"):
-        windows.Days(choosing.users_alike(3, 8, 1.0), 3, 2)
-    with pytest.raises(ValueError, match="settings must have batch 1 and no reach, as a day is an element, got 2"):
-        windows.Days(UserMean(3, 3, 1.0, batch=2), 3, 2)
+        windows.Days(algorithms.full(3, 8, 1.0), 3, 2)
+    for change in ({"batch": 2}, {"alike": True}):
+        with pytest.raises(ValueError, match="settings must have batch 1, no reach and alike False"):
+            windows.Days(UserMean(3, 3, 1.0, **change), 3, 2)
 
 
 def test_a_step_changes_nothing_and_a_state_that_goes_on_twice_repeats_its_noise():

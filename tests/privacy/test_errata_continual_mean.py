@@ -87,10 +87,10 @@ def test_E_CM_5_a_tree_has_whole_levels_of_base_two(count):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_E_CM_6_the_printed_sensitivity_exceeds_the_range_of_the_blocks(epsilon):
     settings = algorithms.full(50_000, 4096, epsilon)
-    exceeding = [level for level, size in enumerate(settings.sizes) if settings.sensitivities[level] > size]
+    exceeding = [level for level, one in enumerate(settings.levels) if one.moved > one.size]
     assert set(range(10)) <= set(exceeding)
-    assert not settings.projects(0)
-    assert not settings.projects(1)  # Pi_0 and Pi_1 are not defined: there is no prior below level 2
+    assert not settings.levels[0].projects
+    assert not settings.levels[1].projects  # Pi_0 and Pi_1 are not defined: there is no prior below level 2
 
 
 def test_E_CM_7_the_ceiling_of_log_m_makes_a_level_that_nobody_reaches():
@@ -133,12 +133,11 @@ def test_E_CM_11_the_window_of_algorithm_3_is_no_user_where_users_take_turns():
     mine = np.arange(0, n * m, n)  # the steps of user 0; windows are m consecutive steps
     windows = mine // m
     assert len(set(windows.tolist())) == m  # every sample falls into another window, and may move it by 1
-    assert m / settings.sensitivities[0] == pytest.approx(9.0, abs=0.1)
+    assert m / settings.levels[0].moved == pytest.approx(9.0, abs=0.1)
     moved = np.zeros(n)
     moved[windows] = 1
     change = sum(moved[end - (end & -end) : end].sum() for end in range(1, n + 1))  # of all node sums
-    noise = settings.noise(0, settings.prefix_sums(n), settings.user_sensitivity(0))
-    assert change / noise.scale == pytest.approx(4.63, abs=0.02)
+    assert change / settings.noises[0].scale == pytest.approx(4.63, abs=0.02)
 
 
 def test_E_CM_12_a_user_beyond_the_cap_is_refused():
@@ -155,7 +154,7 @@ def test_E_CM_13_one_sample_a_user_is_a_setting_too():
     assert math.log2(1) == 0  # the printed logarithm is that of 2 n * 0 / delta, the printed share epsilon / 2 * 0
     settings = algorithms.full(100, 1, 1.0)
     assert settings.top_level == 0
-    assert all(map(math.isfinite, settings.half_widths))
+    assert all(math.isfinite(one.half) for one in settings.levels)
     released = settings.release(np.arange(100), np.ones(100, dtype=int), stream(0, "noise"))
     assert np.isfinite(released.estimate).all()
 
@@ -219,8 +218,7 @@ def test_E_CM_18_the_condition_for_d_dimensions_grows_with_the_cap_and_samples_n
     assert np.minimum(counts, 2**17).sum() > 1e5 * printed[2]
     assert not theory.diverse(one, counts)
 
-    first = one.noise(0, one.prefix_sums(one.capacity), one.user_sensitivity(0))
-    losses = [size * one.prefix_sums(one.capacity).l1 / first.scale for size in (1.0, 1e3, 1e6)]
+    losses = [size * one.sums.l1 / one.noises[0].scale for size in (1.0, 1e3, 1e6)]
     assert losses[0] < one.epsilon  # samples in [0, 1]
     assert losses[2] > 1000 * one.epsilon  # samples a million apart, not projected
     with pytest.raises(ValueError, match=r"samples must lie in \[0, 1\], got 1000000.0"):

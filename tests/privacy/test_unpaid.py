@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from generators import refusal
 
-from evolvingdp.continual_mean import algorithms, choosing, private_median, windows
+from evolvingdp.continual_mean import algorithms, private_median, windows
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.continual_mean.user_mean import UserMean
@@ -43,7 +43,7 @@ def of_reports() -> Calls:
 
 def of_sums() -> Calls:
     """No sensitivity and no epsilon, fractions beside integer noise, users whom nobody knows or who go too far."""
-    rng, fine, alike = stream(0, "refusals"), algorithms.naive(2, 2, 1.0), choosing.users_alike(2, 2, 1.0)
+    rng, fine, full = stream(0, "refusals"), algorithms.naive(2, 2, 1.0), algorithms.full(2, 2, 1.0)
     for sensitivity in WRONG:
         yield partial(BinaryMechanism, 2, 1.0, sensitivity)
     whole = BinaryMechanism(2, 1.0, integer=True)
@@ -51,7 +51,7 @@ def of_sums() -> Calls:
     yield partial(whole.step, whole.start(rng), 0.5)
     for who in ([0, 2], [0, 0, 0]):
         yield partial(algorithms.per_step, fine, who, np.ones(len(who)), rng)
-        yield partial(alike.release, who, np.ones(len(who)), rng)
+        yield partial(full.release, who, np.ones(len(who)), rng)
     yield partial(UserMean(2, 9, 1.0, 1e-6, reach=2.0).release, [0] * 4, [1.0] * 4, rng)
     yield partial(UserMean(2, 2, 1.0, dimensions=2).release_all, [0, 1], np.array([[1.0, 1.0], [1.0, 1.5]]), rng)
     yield partial(Tree(2).all, 4, Tape(Laplace(1.0), rng))

@@ -11,9 +11,8 @@ import pytest
 
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.audit.exact.replay import replayed
-from evolvingdp.continual_mean import algorithms, blocks, choosing, private_median, streams
+from evolvingdp.continual_mean import algorithms, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
-from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
@@ -37,26 +36,13 @@ def ends(settings, order="round_robin", user=0):
     return users, np.where(users == user, 0, others), np.where(users == user, 1, others)
 
 
-def test_a_narrow_interval_is_what_makes_long_blocks_private(monkeypatch):
-    """With the interval's width doubled behind the noise's back, the same check fails: it has power."""
-    monkeypatch.setattr(blocks, "DEVIATIONS", 0.2)  # intervals are narrow in a stream this short
-    settings = choosing.users_alike(4, 64, 400.0, integer=False, beta=0.9)
-    users, one, other = ends(settings)
-    honest = cost(settings, users, one, other)
-    with pytest.MonkeyPatch.context() as patch:
-        real = Blocks.noise
-        patch.setattr(Blocks, "noise", lambda self, tree, sums, width: real(self, tree, sums, width / 2))
-        assert cost(settings, users, one, other) > settings.epsilon * (1 + 1e-9) >= honest
-
-
 @pytest.mark.parametrize(
     "settings",
     [
         algorithms.naive(8, 1, 1.0),  # element 1 of 8 is in 4 nodes
-        choosing.users_alike(8, 1, 1.0, integer=False),
-        choosing.users_alike(4, 4, 1.0, integer=False),  # levels 0 to 2, each tree full
-        choosing.users_alike(4, 4, 1.0, 1e-6),
         UserMean(4, 4, 1.0, 1e-6),
+        UserMean(4, 4, 1.0, batch=3, alike=True),
+        UserMean(4, 4, 1.0, 1e-6, alike=True),
     ],
 )
 def test_the_bound_is_attained_where_the_cap_is_tight(settings):
@@ -146,8 +132,8 @@ def test_medians_and_trees_add_up_to_epsilon(monkeypatch):
         settings.release(users, np.zeros(96, dtype=int), stream(0, "noise"))
     assert len(spent) == settings.top_level - 1  # levels 2 to L
     assert max(spent) == pytest.approx(settings.epsilon / (2 * settings.top_level))
-    sums = settings.prefix_sums(settings.capacity)
-    trees = math.fsum(sums.l1 / settings.noise(tree, sums, 1.0).scale for tree in range(settings.n_trees))  # moved by 1
+    pairs = zip(settings.levels, settings.noises, strict=True)
+    trees = math.fsum(one.moved * settings.sums.l1 / noise.scale for one, noise in pairs)
     assert sum(spent) <= settings.epsilon / 2 == pytest.approx(trees)
 
 
@@ -175,17 +161,6 @@ def test_the_median_that_is_drawn_has_the_law_that_is_verified():
     assert not holds(1.65)
     rng = stream(0, "drawn")
     assert private_median.draw(means, 1.5, 5, stream(0, "drawn")) == drawn(rng.random())  # and that is all that it draws
-
-
-def test_a_level_that_opens_narrower_sums_costs_no_more(monkeypatch):
-    settings = choosing.users_alike(6, 128, 200.0, horizon=700, integer=False, beta=0.5)
-    users = streams.arrivals("contiguous", 6, 128, 700, stream(0, "order"))
-    one = streams.bits(0.5, len(users), stream(0, "bits"))
-    assert 0 < cost(settings, users, one, np.where(users == 3, 1, one)) <= settings.epsilon * (1 + 1e-9)
-    opened, real = [], blocks._intervals
-    monkeypatch.setattr(blocks, "_intervals", lambda *given: opened.append(real(*given)) or opened[-1])
-    settings.release(users, one, stream(0, "noise"))
-    assert max(len(starts) for starts, _ in opened) > 1
 
 
 @pytest.mark.parametrize("sums", [Buffered(8), Buffered(8, 0.2), Tree(8), Tree(8, 3), Buffered(3)])
@@ -244,19 +219,7 @@ def test_an_interval_is_never_wider_than_its_noise_is_for(resolution):
         settings = algorithms.wishful(4, 64, 1.0, float(prior), beta=0.9, resolution=resolution)
         low, high = settings.interval(0, float(prior))
         assert 0 < low < high < 64 * resolution
-        widths.append((high - low) / settings.sensitivities[0])
-    assert 1 - 1 / settings.sensitivities[0] <= max(widths) <= 1
+        widths.append((high - low) / settings.levels[0].moved)
+    assert 1 - 1 / settings.levels[0].moved <= max(widths) <= 1
     worst = algorithms.wishful(4, 64, 1.0, float(np.linspace(0.3, 0.7, 41)[np.argmax(widths)]), beta=0.9)
     assert 0.95 < cost(worst, *ends(worst, "contiguous")) <= 1 + 1e-9
-
-
-@pytest.mark.parametrize("estimate", [-0.5, 0.5, 1.5])
-def test_a_bootstrapped_prior_that_noise_has_put_outside_the_range_is_moved_to_its_end(estimate, monkeypatch):
-    """All totals of a block of 256 bits, projected by a tree whose lower levels say `estimate` nearly exactly."""
-    monkeypatch.setattr(blocks, "DEVIATIONS", 1e-9)
-    settings = choosing.users_alike(300, 512, 1.0, 1e-6, beta=0.9)
-    below = np.array([[1e6 * estimate], [1e6], [0.0]])
-    _, (half,) = blocks._intervals(settings, 9, below)
-    assert 0 < 2 * half < 256
-    center = round(min(max(estimate, 0.0), 1.0) * 256)
-    assert blocks._allowed(settings, 9, int(half), below[:, 0]) == (max(center - half, 0), min(center + half, 256))

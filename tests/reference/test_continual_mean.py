@@ -26,6 +26,8 @@ MEANS = {
     "Gaussian": UserMean(N, M, 5.0, 1e-6, **COMMON),
     "as far as they may reach": UserMean(N, M, 5.0, 1e-6, batch=11, decay=0.9, reach=4.0, **COMMON),
     "a cap and a reach": UserMean(N, 8, 5.0, 1e-6, batch=11, decay=0.1, reach=2.8, **COMMON),
+    "users alike": UserMean(N, 8, 5.0, batch=11, alike=True, low=-1.0, high=3.0, **COMMON),
+    "users alike, Gaussian": UserMean(N, M, 5.0, 1e-6, batch=11, decay=0.9, reach=4.0, alike=True, clip=True, **COMMON),
     "a short filter": UserMean(N, M, 5.0, 1e-6, batch=1, decay=0.8, reach=2.0, **COMMON),
 }
 

@@ -93,7 +93,7 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     settings = {
         "Gaussian batches": UserMean(40, 4, 2.0, 1e-6, batch=10),
         "reach, some dropped": UserMean(40, 4, 2.0, 1e-6, batch=3, decay=0.9, reach=1.9, excess="drop"),
-        "users alike": choosing.users_alike(40, 4, 2.0, 1e-6, clip=False),
+        "users alike": UserMean(40, 3, 2.0, 1e-6, batch=7, alike=True, excess="drop"),
     }[name]
     users = streams.arrivals("random", 40, 4, 160, stream(0, "users"))
 
@@ -160,21 +160,28 @@ def test_it_holds_for_random_users_and_orders(run):
     users = np.repeat(np.arange(200), rng.geometric(1 / rng.integers(2, 60), 200))
     rng.shuffle(users[: rng.integers(len(users))])
     means = rng.beta(*rng.uniform(0.1, 2, 2), 200)
-    bits = (rng.random(len(users)) < means[users]).astype(int)
+    uniform = rng.random(len(users))
     most, steps, delta = int(rng.integers(4, 200)), int(rng.integers(500, 9000)), 1e-6 if run < 10 else 0.0
-    settings = choosing.recommended(200, most, 2.0, delta, horizon=steps)
-    released = settings.release(users, bits, stream(0, "random users", "noise", run))
-    off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, len(bits) + 1))
-    excess = np.maximum(off - released.bias, 0) / released.standard_error
-    assert (excess[[9, len(bits) // 2, -1]] < norm.isf(ALPHA / 6)).all()
+    for make, one_mean in ((choosing.recommended, False), (choosing.users_alike, False), (choosing.users_alike, True)):
+        bits = (uniform < (means[0] if one_mean else means[users])).astype(int)
+        settings = make(200, most, 2.0, delta, horizon=steps)
+        released = settings.release(users, bits, stream(0, "random users", "noise", run))
+        off = np.abs(released.estimate - np.cumsum(bits) / np.arange(1, len(bits) + 1))
+        excess = np.maximum(off - (0 if one_mean else released.bias), 0) / released.standard_error
+        assert (excess[[9, len(bits) // 2, -1]] < norm.isf(ALPHA / 6)).all()
 
 
 def test_where_the_most_active_differ_users_alike_err_more_than_the_standard_error_and_the_bias_covers_it():
-    settings = choosing.users_alike(N_USERS, MOST, 4.0, 1e-6, horizon=STEPS)
+    """Where those who are left out have other values than the rest, all of the bias."""
+    settings = choosing.users_alike(N_USERS, MOST, 4.0, horizon=STEPS)
     users, bits = streams.readings("active kind", "zipf", N_USERS, MOST, STEPS, stream(0, "differ", "bias"))
-    released = settings.release(users, bits, stream(0, "noise", "bias"))
-    off = abs(released.estimate[-1] - bits.mean())
-    assert norm.isf(ALPHA / 2) * released.standard_error[-1] < off < released.bias[-1] == 1
+    kept = settings.keeps(users)
+    kept[STEPS - STEPS % settings.batch :] = False
+    for values in (bits, kept.astype(int), 1 - kept):
+        released = settings.release(users, values, stream(0, "noise", "bias"))
+        off, chance = abs(released.estimate[-1] - values.mean()), norm.isf(ALPHA / 2) * released.standard_error[-1]
+        assert chance < off < released.bias[-1] + chance < 1
+    assert off == pytest.approx(released.bias[-1], abs=chance)
 
 
 def test_populations_are_what_they_say():

@@ -34,15 +34,12 @@ def test_the_gate_names_who_is_better_and_takes_no_refusal_for_a_rival():
         better(1.0, {"refuses": refuses})
 
 
-def stated(settings, users, alone=False):
-    """Root mean square of standard error and possible bias over the second half; values play no part.
-
-    `alone`: of the mean of the samples in the sum, in which the others do not count as the middle of the range.
-    """
+def stated(settings, users, one_mean=False):
+    """Root mean square of standard error and, but where users are taken to have `one_mean`, possible bias over the second
+    half; values play no part."""
     release = settings.release(users, np.zeros(len(users), dtype=int), stream(0, "rivals", "noise"))
     late = slice(len(users) // 2, None)
-    noise, bias = release.standard_error[late], release.bias[late]
-    return math.sqrt(np.mean((noise / (1 - 2 * bias)) ** 2 + (2 * bias) ** 2 if alone else noise**2 + bias**2))
+    return math.sqrt(np.mean(release.standard_error[late] ** 2 + (0 if one_mean else release.bias[late] ** 2)))
 
 
 def harmonic(sums):
@@ -53,22 +50,28 @@ def harmonic(sums):
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("order", streams.ORDERS)
-def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_error(order, delta, monkeypatch):
+@pytest.mark.parametrize("alike", [False, True])
+def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_error(alike, order, delta, monkeypatch):
+    """Also of `users_alike`, whose batches are at most a tenth of the horizon: what it states if users are alike."""
     before, users = (streams.arrivals(order, N_USERS, MOST, STEPS, stream(0, "rivals", order, run)) for run in range(2))
 
     def chosen(own_delta, **options):
-        return choosing.recommended(N_USERS, MOST, EPSILON, own_delta, arrivals=before, horizon=STEPS, **options)
+        given = {"arrivals": before, "horizon": STEPS, "alike": alike} | options
+        return choosing.recommended(N_USERS, MOST, EPSILON, own_delta, **given)
+
+    def error(settings, sent=users):
+        return stated(settings, sent, one_mean=settings.alike and alike)
 
     def of_the_mean():
         with monkeypatch.context() as patched:
             patched.setattr(Buffered, "terms", property(harmonic))
             np.testing.assert_allclose(Buffered(900).coefficients(900) * np.arange(1, 901), 1.0, rtol=0.01)
-            return stated(chosen(delta, decay=1.0), users)
+            return error(chosen(delta, decay=1.0))
 
-    own = chosen(delta)
-    changes = {f"batch times {by}": {"batch": max(1, round(by * own.batch))} for by in (0.25, 0.5, 2, 4)} | {
-        "batch 1": {"batch": 1}
-    }
+    own = choosing.users_alike(N_USERS, MOST, EPSILON, delta, before, horizon=STEPS) if alike else chosen(delta)
+    longest = STEPS // 10 if alike else STEPS
+    batches = {by: min(longest, max(1, round(by * own.batch))) for by in (0.25, 0.5, 2, 4)}
+    changes = {f"batch times {by}": {"batch": batch} for by, batch in batches.items()} | {"batch 1": {"batch": 1}}
     if own.delta:
         changes |= {f"reach times {by}": {"reach": by * own.norm} for by in (0.5, 0.8, 1.25, 2)}
         changes |= {f"decay to the {by}": {"decay": own.decay**by} for by in (0, 0.25, 0.5, 2, 4)}
@@ -77,18 +80,21 @@ def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_erro
         changes |= {f"cap times {by}": {"samples_per_user": cap} for by, cap in caps.items()}
         changes |= {f"a plain tree of base {base}": {"branching": base} for base in (2, 4, 16)}
         changes |= {"real noise": {"integer": False}}
-    rivals = {name: lambda change=change: stated(own.but(**change), users) for name, change in changes.items()}
-    rivals["the samples in the sum alone"] = lambda: stated(own, users, alone=True)
-    rivals["every second sample"] = lambda: math.hypot(stated(own, users[::2]), 0.5)
+    rivals = {name: lambda change=change: error(own.but(**change)) for name, change in changes.items()}
+    rivals["others as the middle, or not"] = lambda: error(own.but(alike=not alike))
+    rivals["chosen for others as the middle, or not"] = lambda: error(chosen(delta, alike=not alike))
+    rivals["every second sample"] = lambda: math.hypot(
+        error(own.but(batch=-(-own.batch // 2)), users[::2]), 0 if alike else 0.5
+    )
     if delta:
-        rivals["pure"] = lambda: stated(chosen(0.0), users)
-        rivals["the square root, chosen again"] = lambda: stated(chosen(delta, decay=1.0), users)
-        rivals["no batches, chosen again"] = lambda: stated(chosen(delta, batch=1), users)
+        rivals["pure"] = lambda: error(chosen(0.0))
+        rivals["the square root, chosen again"] = lambda: error(chosen(delta, decay=1.0))
+        rivals["no batches, chosen again"] = lambda: error(chosen(delta, batch=1))
         rivals["1, 1/2, 1/3, ... as a filter, chosen again"] = of_the_mean
-    assert better(stated(own, users), rivals) == {}
-    plain = UserMean(N_USERS, 2 * STEPS // N_USERS, EPSILON, delta, horizon=STEPS, excess="drop")
+    assert better(error(own), rivals) == {}
+    plain = UserMean(N_USERS, 2 * STEPS // N_USERS, EPSILON, delta, horizon=STEPS, excess="drop", alike=alike)
     if order == "random":  # the gate notices what was recommended once: samples one by one, for the worst order
-        assert {"batch times 0.5", "batch times 2"} <= better(stated(plain, users), rivals).keys()
+        assert {"batch times 0.5", "batch times 2"} <= better(error(plain), rivals).keys()
 
 
 def voted(settings, means, by):

@@ -1,8 +1,7 @@
 """User-level private mean of a stream: George, Ramesh, Singh and Tyagi (2022), and past it.
 
-`recommended` makes a `UserMean`, for any users, step by step or a whole stream at once; `users_alike` and names of the paper
-make `Blocks`, over whole streams; `Days` has values a day.  `BinaryMechanism` has running
-sums of elements that are one person's each.
+`recommended` and `users_alike` make a `UserMean`, step by step or a whole stream at once; names of the paper make `Blocks`,
+over whole streams; `Days` has values a day.  `BinaryMechanism` has running sums of elements that are one person's each.
 """
 
 from evolvingdp.continual_mean.algorithms import full, multiple_trees, naive, per_step, running_mean, single_tree, wishful

@@ -16,21 +16,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import minimize
 
-from evolvingdp.continual_mean.blocks import DEVIATIONS, Blocks
-from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, PrefixSums, Tree
+from evolvingdp.continual_mean.prefix_sums import LEAST_DECAY, Tree
 from evolvingdp.continual_mean.settings import Array, Integers, Settings, by_user, numbered, ranks
 from evolvingdp.continual_mean.user_mean import UserMean, allowed_of, groups
 from evolvingdp.core import checks
 from evolvingdp.core.seeds import stream
 
-_LATE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the horizon: where the error counts
+_PARTS, _STEPS = 12, 150  # of the later half of the horizon, where the error counts, and moments about the end of each
 _DECAYS = (0, 1, 2, 4, 16, 32, 64, 128)  # of filters: by how many powers of e over the stream
 _FEW, _MANY = 200, 4000  # about so many users are looked at for batch and decay, and for cap or reach; of more
 _BATCHES = 1 << 15  # at most that are tried: with as many, what waits is a 30,000th of the stream
-_LEAST = 0.1  # of an even share: what a level has at least before shares are made to sum to one, also if it may never open
-FLOOR = _LEAST / (1 + _LEAST) * (1 - 1e-9)  # of an even share: what no level has less than, but for rounding
 Fitted = tuple[UserMean, float]  # and its late error
 
 
@@ -48,7 +44,7 @@ def recommended(
 
     `samples_per_user`: what nobody shall exceed, and no cap does.  With delta = 0 (discrete Laplace noise on the best tree)
     a cap and a batch are chosen, with delta > 0 (Gaussian noise of eight buffers) a reach, a batch and the filter's decay:
-    those with the least late error, noise and bias, as it will be stated (see above).
+    those with the least late error, noise and bias, as it will be stated (see above); a batch is a tenth of it at most.
 
     `arrivals` (T,): users by number in a stream like the one to come, or in that one, should it be known.  Samples beyond
     cap or reach are dropped and counted; `Release.bias` says what that, and samples that wait, can do.  With
@@ -65,6 +61,24 @@ def recommended(
     return found[0]
 
 
+@checks.plain
+def users_alike(
+    n_users: int,
+    samples_per_user: int,
+    epsilon: float,
+    delta: float = 0.0,
+    arrivals: ArrayLike | None = None,
+    **options: Any,
+) -> UserMean:
+    """The mean of a few samples of each user, where samples are independent with one mean, whoever sends them and whenever.
+
+    Then those that are not in the sum are not missed: `recommended`, with its options, for the standard error alone.  The
+    cap is low, and the batch up to a tenth of the horizon, when the first release comes; `batch` brings it forward.  Nothing
+    that is released shows whether users are alike; `Release.bias` is what it can be if they are not.
+    """
+    return recommended(n_users, samples_per_user, epsilon, delta, arrivals, **{"alike": True} | options)
+
+
 def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> Fitted:
     """A batch of all sizes, with delta a decay, and a batch near it, each with the best cap or reach for it."""
     most, given, decays = draft.max_steps, "batch" in options, draft.delta > 0 and "decay" not in options
@@ -74,7 +88,7 @@ def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, An
 
     def best(sizes: Array, powers: Sequence[float]) -> tuple[UserMean, float, float]:
         """Also the power: the filter decays by e^-power over the stream."""
-        whole = [draft.batch] if given else np.unique(np.clip(np.round(sizes), 1, most).astype(int)).tolist()
+        whole = [draft.batch] if given else np.unique(np.clip(np.round(sizes), 1, max(1, most // 10)).astype(int)).tolist()
         made = []
         for size, power in itertools.product(whole, powers):
             decay = max(LEAST_DECAY, math.exp(-power * size / most)) if decays else draft.decay
@@ -126,10 +140,11 @@ def _looked(settings: Settings, arrivals: ArrayLike | None, users: int) -> _Look
 
 def _fitted(one: UserMean, looked: _Looked) -> Fitted:
     """The cap, at most that of `one`, with delta the reach, with the least late error, over the range: as if who is over it
-    would be over it from then on.  Trees' variances, which go up and down, are averaged over the tenth before."""
-    at = np.array([math.ceil(part * looked.last) for part in _LATE])
+    would be over it from then on.  By the trapezoidal rule: what is out, and noise on average about each moment."""
+    last, within = looked.last, looked.rank <= one.samples_per_user
+    at, parts = np.ceil(np.linspace(last / 2, last, _PARTS + 1)), np.pad(np.ones(_PARTS - 1), 1, constant_values=0.5)
+    steps = np.add.outer(at, np.linspace(-0.25, 0.25, _STEPS) * last / _PARTS).clip(last / 2, last)
     total = (looked.weight * (looked.step <= at[:, None])).sum(axis=1)
-    within = looked.rank <= one.samples_per_user
     user, step, weight = looked.user[within], looked.step[within], looked.weight[within]
     norm = looked.rank[within].astype(float)
     if one.delta:
@@ -138,90 +153,22 @@ def _fitted(one: UserMean, looked: _Looked) -> Fitted:
         norm = np.sqrt(allowed_of(one, user, batch, held, math.inf)[1])
     ends = np.append(user[1:] != user[:-1], True)
     norms = np.unique(np.quantile(norm[ends], np.append(np.linspace(0, 0.9, 24), np.linspace(0.92, 1, 24))))
-    if not one.delta:
-        norms = np.unique(np.append(norms, np.geomspace(1, norms[-1], 24)).round())
-    lengths = np.clip(np.multiply.outer(at // one.batch, np.linspace(0.9, 1, 32)), 1, one.sums.capacity).astype(np.int64)
+    norms = np.append(norms, np.geomspace(max(norm.min(), norms[-1] / 4096), norms[-1], 96))
+    norms = np.unique(norms if one.delta else norms.round())
+    lengths = np.clip(steps // one.batch, 1, one.sums.capacity).astype(np.int64)
     unit = 2 * one.sums.l1**2 if isinstance(one.sums, Tree) else 1.0  # variance of a draw where norm and budget are 1
     noise = one.sums.relative_variance(lengths).mean(axis=1) * unit / one.budget**2
     order = np.argsort(norm)  # samples within each norm, by each time
     up_to = np.searchsorted(norm[order], norms * (1 + 1e-12), side="right")
     come = weight[order] * (step[order] <= at[:, None])
     kept = np.concatenate([np.zeros((len(at), 1)), np.cumsum(come, axis=1)], axis=1)
-    used = kept[:, up_to] / np.maximum(total, 1e-9)[:, None] * (at - (one.batch - 1) / 2)[:, None]  # what waits, on average
-    out = (at[:, None] - used) ** 2 + (one.batch**2 - 1) / 12
-    squared = np.where(used > 0, (noise[:, None] * norms**2 + out / 4) / at[:, None] ** 2, np.inf).mean(axis=0)
+    at = at[:, None]
+    used = kept[:, up_to] / np.maximum(total, 1e-9)[:, None] * (at - (one.batch - 1) / 2)  # what waits, on average
+    over, out = used if one.alike else at, at - used
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squared = noise[:, None] * (norms / over) ** 2 + 0.25 * out / (at * over)
+    if not one.alike:
+        squared += (out**2 + (one.batch**2 - 1) / 12) / (2 * at) ** 2
+    squared = np.average(np.where(used > 0, squared, np.inf), axis=0, weights=parts)
     best, error = norms[int(np.argmin(squared))], math.sqrt(squared.min())
     return (one.but(reach=float(best) * (1 + 1e-9)) if one.delta else one.but(samples_per_user=int(best))), error
-
-
-def _relative(sums: PrefixSums, last: int) -> float:
-    """The variance of a sum of `last` elements in units of a draw's, averaged over the tenth before."""
-    return float(np.mean(sums.relative_variance(np.unique(np.linspace(max(1, 0.9 * last), last, 32).astype(int)))))
-
-
-def _normal(shares: Array) -> tuple[float, ...]:
-    """Shares that sum to one, each at least `_LEAST` of an even one."""
-    raised = np.maximum(shares, _LEAST / len(shares))
-    return tuple((raised / raised.sum()).tolist())
-
-
-def shares_for(settings: Blocks, arrivals: ArrayLike | None = None) -> tuple[float, ...]:
-    """Budget shares for levels that are weighted by precision: those with the least stated late error.
-
-    A level's c samples with noise variance V add c^2 / (V + c/4) to the estimate's precision; noise is for the interval that
-    the levels below allow when they are half as precise.  Any shares are private: this is a choice of utility.
-    """
-    sizes, reach, power = settings.sizes, settings._concentration, 1 if settings.delta else 2
-    late, even = [], settings.but(shares=())
-    sums, looked = even.prefix_sums(even.capacity), _looked(settings, arrivals, _MANY)
-    unit = [even.noise(level, sums, float(size)).variance for level, size in enumerate(sizes)]  # for its whole range
-    ends = looked.rank & (looked.rank - 1) == 0  # of blocks, of the level `of`
-    of = np.frexp(looked.rank[ends])[1] - 1
-    for part in _LATE:
-        entering, come = [], looked.weight * (looked.step <= part * looked.last)
-        filled = np.bincount(of, come[ends], len(sizes))
-        for level, (size, near) in enumerate(zip(sizes, reach, strict=True)):
-            if entered := float(filled[level]):
-                last = min(max(round(entered), 1), sums.capacity)
-                variance = _relative(sums, last) * unit[level] * min(entered, 1.0)
-                entering.append((level, (entered * size) ** 2, entered * size / 4, variance, size, near))
-        late.append(entering)
-
-    def square(logs: Any) -> float:
-        """The logarithm of the mean square error."""
-        scale = np.exp(logs - logs.max())
-        spent, total = [each**power for each in (scale * len(scale) / scale.sum()).tolist()], 0.0
-        for entering in late:
-            precision = 0.0
-            for level, held2, quarter, noise, size, near in entering:
-                off = 2 * size / math.sqrt(precision) if precision else math.inf
-                width = 2 * (near + DEVIATIONS * off) / size
-                precision += held2 / ((noise * width**2 if width < 1 else noise) / spent[level] + quarter)
-            total += 1 / precision
-        return math.log(total)
-
-    levels, typical = np.arange(len(sizes)), math.log2(max(1.0, settings.max_steps / settings.n_users))
-    starts = (np.where(levels < typical, levels / 3, typical / 3 - (levels - typical)), 0.3 * levels, np.zeros(len(sizes)))
-    found = [minimize(square, math.log(2) * start, method="L-BFGS-B", bounds=[(-12, 12)] * len(sizes)) for start in starts]
-    best = min(found, key=lambda one: float(one.fun)).x
-    shares = np.exp(best - best.max())
-    return _normal(shares / shares.sum())
-
-
-def users_alike(
-    n_users: int,
-    samples_per_user: int,
-    epsilon: float,
-    delta: float = 0.0,
-    arrivals: ArrayLike | None = None,
-    **options: Any,
-) -> Blocks:
-    """For samples that are independent with one mean, whoever sends them, and for no others.
-
-    Blocks of a user's samples, projected on intervals around what the shorter blocks say, and levels weighted by precision:
-    the less noise the less a sample weighs.  Users who differ from each other have blocks outside the intervals, and the
-    mean is then off by many times its standard error; `Release.bias` is the whole range.
-    """
-    chosen: dict[str, Any] = {"kind": "alike", "branching": 0, "clip": True, "integer": not delta}
-    settings = Blocks(n_users, samples_per_user, epsilon, delta, **chosen | options)
-    return settings if settings.shares else settings.but(shares=shares_for(settings, arrivals))

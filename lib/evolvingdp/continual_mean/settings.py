@@ -174,9 +174,9 @@ class Release(NamedTuple):
     """Public.  Errors are distances to the mean of all samples so far, those that were dropped included, as the grid has
     them: each is rounded to it, by at most half a step, `unit` / 2.
 
-    `standard_error` is that of the noise, exactly, and of what samples that are left out or weigh less than others add if
-    samples are independent with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values;
-    the whole range where blocks are projected or levels weighted.
+    `standard_error` is that of the noise, exactly, and of what samples that are left out add if samples are independent
+    with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values; the whole range where
+    blocks are projected.
     """
 
     estimate: float

@@ -1,9 +1,8 @@
 """Who arrives when, and with what: arrival orders with at most m samples a user, and the samples.
 
-The arrival pattern is public (E-CM-4); the samples are secret.  `readings` are of users who differ from each other: a
-block's sum is projected on an interval that holds it where samples are independent with one mean.  Users who differ have
-sums outside of it; and users who differ *and* are the more active ones weigh less than their samples where levels are
-weighted by precision.  Privacy rests on neither.
+The arrival pattern is public (E-CM-4); the samples are secret.  `readings` are of users who differ from each other: sums of
+their blocks are outside of intervals that hold those of samples with one mean; and where few samples of each are kept, the
+more active ones weigh less than their samples.  Privacy rests on neither.
 """
 
 from __future__ import annotations

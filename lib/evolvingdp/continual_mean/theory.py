@@ -38,7 +38,7 @@ def error_bound(settings: UserMean | Blocks, steps: ArrayLike, largest: ArrayLik
     the noise of all levels up to log2(largest), at their largest, over t/2.  For Algorithm 2 all t samples and its one tree.
     """
     naive = isinstance(settings, UserMean)
-    if settings.delta or (settings.batch != 1 if naive else settings.kind in ("wishful", "alike")):  # type: ignore[union-attr]
+    if settings.delta or (settings.batch != 1 if naive else settings.kind == "wishful"):  # type: ignore[union-attr]
         raise ValueError("settings must have Laplace noise, and be Algorithm 2, 4, 5 or 6, for this bound")
     t, most, fraction = np.asarray(steps, dtype=float), np.asarray(largest), 1.0 if naive else 0.5
     statistical = np.sqrt(np.log(4 / beta) / (2 * fraction * t))
@@ -46,11 +46,8 @@ def error_bound(settings: UserMean | Blocks, steps: ArrayLike, largest: ArrayLik
     if isinstance(settings, UserMean):
         variances = [float(settings.sums.variances(settings.sums.capacity).max()) * settings.noise.variance]
     else:
-        sums = settings.prefix_sums(settings.capacity)
-        worst = float(sums.variances(sums.capacity).max())
-        variances = [
-            worst * settings.noise(tree, sums, settings.user_sensitivity(tree)).variance for tree in range(settings.n_trees)
-        ]
+        worst = float(settings.sums.variances(settings.sums.capacity).max())
+        variances = [worst * noise.variance for noise in settings.noises]
     running = np.cumsum(variances)
     noise = running[np.minimum(levels, len(running) - 1)]
     samples = settings.resolution * fraction * t

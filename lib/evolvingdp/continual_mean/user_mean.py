@@ -17,7 +17,9 @@ what is dropped, and how many samples are in a release; values decide nothing.
   if values are chosen by earlier releases (Denisov et al. 2022).  Columns end at the last row, as C does.
 
 **Error.** The noise's standard deviation is exact.  With U of t samples in the sum the mean is off by at most half the range
-times (t - U) / t, which some users attain; had the others the mean of these U, it could be twice as much.
+times (t - U) / t, which some users attain.  `alike`: the mean of these U, which can be off by twice as much; but where
+samples are independent with one mean and variances of at most range^2 / 4, whoever sends them and whenever, that of all t
+is off from it by range sqrt(1 / U - 1 / t) / 2 on average, and from the law's mean by range / 2 sqrt(U).
 
 **State** is secret and belongs to the settings that started it, others refuse it.  A step changes nothing that it was given;
 a state that goes on twice repeats its noise: go on once.
@@ -86,6 +88,7 @@ class UserMean(Settings):
     decay: float = 1.0  # of the filter; with delta
     reach: float | None = None  # norm of what a user's samples move, at most; default: that of samples_per_user at worst
     dimensions: int = 1  # coordinates that share (epsilon, delta)
+    alike: bool = False  # samples that are not in the sum count as the mean of those that are
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,13 +178,15 @@ class UserMean(Settings):
         steps, samples = np.arange(1.0, n_steps + 1), np.repeat(np.append(0, used), lasting)
         estimate = np.repeat(np.append(0.0, used * (means - self.first_estimate)), lasting)
         error = np.repeat(np.append(0.0, self.sums.variances(count) * self.noise.variance * unit**2 * (used > 0)), lasting)
-        out = steps - samples
-        error += 0.25 * scale**2 * out  # in place, as streams are long
+        out, over = steps - samples, np.maximum(samples, 1) if self.alike else steps
+        out /= steps  # in place, as streams are long
+        error /= over
+        error += 0.25 * scale**2 * out
+        error /= over
         np.sqrt(error, out=error)
-        out *= 0.5 * scale
-        for each in (estimate, error, out):
-            each /= steps
+        estimate /= over
         estimate += self.first_estimate
+        out *= scale if self.alike else 0.5 * scale
         return Releases(estimate, error, out, samples, n_steps - int(np.count_nonzero(kept)))
 
     def release_all(self, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> list[Releases]:
@@ -233,10 +238,11 @@ class UserMean(Settings):
                 mean = self.low + self.unit * ((total + noise) / used)
                 moved = used * ((min(max(mean, self.low), self.high) if self.clip else mean) - self.first_estimate)
                 error = variance * self.noise.variance * self.unit**2
-        scale, out = self.high - self.low, step - used
-        estimate, deviation = self.first_estimate + moved / step, math.sqrt(error + 0.25 * scale**2 * out)
+        scale, out = self.high - self.low, (step - used) / step
+        over, bias = (used or 1, scale * out) if self.alike else (step, 0.5 * scale * out)
+        deviation = math.sqrt((error / over + 0.25 * scale**2 * out) / over)
         after = (self, noises, users, step, kept, used, total, moved, error)
-        told = (estimate, deviation / step, 0.5 * scale * out / step, used, step - kept)
+        told = (self.first_estimate + moved / over, deviation, bias, used, step - kept)
         return tuple.__new__(State, after), tuple.__new__(Release, told)  # half the time of their constructors
 
     def _reached(self, mine: Moved, batch: int) -> tuple[Moved, bool]:

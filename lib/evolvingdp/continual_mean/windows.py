@@ -70,8 +70,8 @@ class Days:
         checks.plain_integers(self, "n_days", "per_day")
         if not isinstance(self.settings, UserMean):
             raise TypeError(f"settings must be a UserMean, which projects and weighs no samples, got {self.settings!r}")
-        if (self.settings.batch, self.settings.reach) != (1, None):
-            raise ValueError(f"settings must have batch 1 and no reach, as a day is an element, got {self.settings.batch}")
+        if (self.settings.batch, self.settings.reach, self.settings.alike) != (1, None, False):
+            raise ValueError(f"settings must have batch 1, no reach and alike False, as days are elements: {self.settings}")
         _ = self.noise
 
     @cached_property

@@ -63,6 +63,7 @@ def mechanisms() -> Iterator[Mechanism]:
     public = _GRID | {
         "dimensions": "how many coordinates `release_all` has, which share the budget",
         "batch": "samples of the stream in an element, which moves by no more than they do",
+        "alike": "the sum is divided by how many samples are in it, which arrivals decide",
         "reach": "samples that reach further are dropped or refused, and say nothing",
     }
     yield entry("user_mean", covers, _mean_trial, _doors(small.release, door), made_by, more, public=public, steps=(steps,))
@@ -248,11 +249,11 @@ def _common(rng: Rng) -> dict[str, Any]:
 
 def _mean(rng: Rng) -> UserMean:
     def draw() -> UserMean:
-        batch = int(rng.choice([1, 1, 2, 3]))
+        how: dict[str, Any] = _common(rng) | {"batch": int(rng.choice([1, 1, 2, 3])), "alike": bool(rng.random() < 0.3)}
         if rng.random() < 0.5:
-            return UserMean(**_common(rng), batch=batch, branching=int(rng.choice([0, 2, 3])))
+            return UserMean(**how, branching=int(rng.choice([0, 2, 3])))
         reach = None if rng.random() < 0.5 else float(rng.uniform(1.5, 4.0))
-        return UserMean(**_common(rng), delta=_delta(rng), batch=batch, decay=float(rng.choice([0.6, 1.0])), reach=reach)
+        return UserMean(**how, delta=_delta(rng), decay=float(rng.choice([0.6, 1.0])), reach=reach)
 
     made: UserMean = settled(draw)
     return made
@@ -260,15 +261,16 @@ def _mean(rng: Rng) -> UserMean:
 
 def _blocks(rng: Rng) -> Blocks:
     def draw() -> Blocks:
-        kind, delta = str(rng.choice(KINDS)), _delta(rng) if rng.random() < 0.5 else 0.0
-        common = _common(rng)
-        prior = None if kind in ("full", "alike") else common["low"] + 0.4 * (common["high"] - common["low"])
+        kind, common = str(rng.choice(KINDS)), _common(rng)
+        if kind == "wishful" and rng.random() < 0.8:  # blocks so long that their interval is shorter than their range
+            common |= {"n_users": int(rng.integers(1, 3)), "samples_per_user": 64, "horizon": None}
+        prior = None if kind == "full" else common["low"] + 0.4 * (common["high"] - common["low"])
         options: dict[str, Any] = {
             "beta": float(rng.choice([0.05, 0.9])),
             "branching": int(rng.choice([0, 2, 3])),
             "prior_mean": prior,
         }
-        return Blocks(**common, kind=kind, delta=delta, **options)
+        return Blocks(**common, kind=kind, **options)
 
     made: Blocks = settled(draw)
     return made
@@ -281,7 +283,7 @@ def _arrivals(rng: Rng, made: UserMean | Blocks) -> NDArray[np.int64]:
         order = order[: next((k for k in range(len(order)) if not _goes(made, order[: k + 1])), len(order))]
     if made.excess == "drop" and rng.random() < 0.5:
         order = np.concatenate([order, rng.integers(0, made.n_users, 3)])
-    return np.asarray(order[:12])
+    return np.asarray(order[: 128 if isinstance(made, Blocks) else 12])
 
 
 def _worst_samples(
