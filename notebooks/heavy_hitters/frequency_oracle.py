@@ -16,14 +16,13 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from evolvingdp.book.params import Metric
 from evolvingdp.core import brown, checks
+from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
-from evolvingdp.core.reports import Subset
+from evolvingdp.core.reports import Projective, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.sketches.geometry import geometry
-from evolvingdp.heavy_hitters.sketches.projective import PointReport
 from evolvingdp.notebooks.heavy_hitters import streams
 
 METRIC = Metric("brown_error", "root mean square error of the frequent Brown words' estimates", "users")
@@ -320,7 +319,7 @@ VARIANCES: dict[str, tuple[Callable[[float], int], Callable[[float], float]]] = 
     "OLH": (lambda e: math.ceil(math.log2(OLH(e).hash_values)), lambda e: float(OLH(e).variance(0))),
     "projective": (
         lambda e: math.ceil(math.log2(geometry(e, 2**14).points)),
-        lambda e: float(PointReport(e, geometry(e, 2**14)).variance(0)),
+        lambda e: float(Projective(2**14, e, geometry(e, 2**14)).variance(0)),
     ),
     "a set of values (subset selection)": (
         lambda e: _subset(e).bits,

@@ -20,6 +20,7 @@ from evolvingdp.book import engine
 from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core import brown
+from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
@@ -27,7 +28,6 @@ from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.planning import planned, prospect, several_words
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
-from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Held, TreeHist
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import BITS, LETTERS, data, find, judge, leaves_of

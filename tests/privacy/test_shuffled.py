@@ -12,9 +12,9 @@ from local_laws import projective_laws
 from scipy.stats import binom
 
 from evolvingdp.book.checkout import params_of
+from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.notebooks.heavy_hitters.trust import GROUPS, report_epsilon

@@ -9,8 +9,8 @@ import pytest
 from local_laws import projective_laws
 from scipy.stats import binom
 
+from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
 from support import ALPHA, fits
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from evolvingdp.core.reports import Hashed, Sign, Subset
+from evolvingdp.core.geometry import Geometry
+from evolvingdp.core.reports import Hashed, Projective, Sign, Subset
 from evolvingdp.core.seeds import stream
 from support import ALPHA, fits
 
@@ -45,10 +46,21 @@ def row_law(report):
     return law
 
 
+def point_law(report):
+    """The point that one user sends: one of those that support the own, or any."""
+    space, law = report.space, Counter()
+    for word, point in itertools.product(range(3), range(space.points)):
+        supports = (point - word) % space.points in space.block
+        chance = report.lie / space.points + supports * (1 - report.lie) / space.size
+        law[tuple(int(each == point) for each in range(space.points))] += LAW[word] * chance
+    return law
+
+
 KINDS = {
     "one": (lambda epsilon: Subset(3, epsilon), set_law),
     "two": (lambda epsilon: Subset(3, epsilon, 2), set_law),
     "hashed": (lambda epsilon: Hashed(3, epsilon), support_law),
+    "point": (lambda epsilon: Projective(3, epsilon, Geometry(2, 3)), point_law),
     "sign": (lambda epsilon: Sign(3, epsilon), row_law),
 }
 
@@ -103,6 +115,8 @@ def test_a_word_that_all_hold_is_supported_with_probability_own(kind, path):
         sums = np.array([report.draw_one(np.int64(n_users), n_users, rng), report.draw_one(np.int64(0), n_users, rng)])
     else:
         sums = report.collect(np.zeros(n_users, dtype=int), stream(0, kind, "public"), rng)
+    if kind == "point" and path != "one":
+        sums = report.space.supporting(sums)
     own = (n_users + int(sums.sum())) // 2 if kind == "sign" else int(sums[0])
     assert binomtest(own, n_users, report.own).pvalue > ALPHA
     assert binomtest(own, n_users, 0.9 * report.own).pvalue < ALPHA

@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import binom
 
 from evolvingdp.core.exchange import Client, Listed, Server
-from evolvingdp.core.reports import Hashed, Sign, Subset
+from evolvingdp.core.geometry import Geometry
+from evolvingdp.core.reports import Hashed, Projective, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.rivals.once import Once, Tally
 from evolvingdp.heavy_hitters.text_search import Texts
@@ -23,6 +24,7 @@ KINDS = {
     "one": lambda k, epsilon: Subset(k, epsilon),
     "three": lambda k, epsilon: Subset(k, epsilon, 3),
     "hashed": lambda k, epsilon: Hashed(k, epsilon),
+    "point": lambda k, epsilon: Projective(k, epsilon, Geometry(2, 3)),
     "sign": lambda k, epsilon: Sign(k, epsilon),
 }
 
@@ -141,6 +143,7 @@ def test_what_is_no_report_of_the_round_is_refused_and_nothing_is_added(report, 
         (lambda: _read(n_reports=9, sums=[4, 2, 2, 0, 0]), "sums must add up to 9 in all, got 8"),
         (lambda: _read("three", n_reports=4, sums=[4, 4, 4, 1, 0]), "sums must add up to 12 in all, got 13"),
         (lambda: _read("hashed", n_reports=4, sums=[4, 4, 5, 1, 0]), r"sums must lie in \[0, 4\] .* got 5 in place 2"),
+        (lambda: _read("point", n_reports=4, sums=[4, 1] + [0] * 5), "sums must add up to 4 in all, got 5"),
         (lambda: _read("sign", n_reports=4, sums=[-5] + [0] * 7), r"sums must lie in \[-4, 4\] .* got -5 in place 0"),
         (lambda: _read("sign", n_reports=4, sums=[4, -2] + [0] * 6), "sums must add up to 4 in size, or .* less, got 6"),
         (lambda: _read("sign", n_reports=4, sums=[-2, 1] + [0] * 6), "sums must add up to 4 in size, or .* less, got 3"),

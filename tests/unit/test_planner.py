@@ -20,9 +20,9 @@ from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
+from evolvingdp.core.geometry import geometry
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
 from evolvingdp.planning import local, planner
 from evolvingdp.planning.answer import CannotServeError, Method

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from local_laws import projective_laws
 
+from evolvingdp.core.geometry import MOST_POINTS, Geometry, geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.sketches import joint_fit
-from evolvingdp.heavy_hitters.sketches.geometry import MOST_POINTS, Geometry, geometry
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 from evolvingdp.heavy_hitters.sketches.projective import PointCounts, PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import TreeHist

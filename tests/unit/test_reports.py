@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from rivals import better
 
-from evolvingdp.core.reports import Hashed, Report, Sign, Subset, best_report
+from evolvingdp.core.geometry import Geometry, spaces
+from evolvingdp.core.reports import Hashed, Projective, Report, Sign, Subset, best_report
 from evolvingdp.core.seeds import stream
 
 LN3 = math.log(3)  # a sign is kept with probability 3/4; OLH has four hash values and keeps its own with probability 1/2
@@ -54,6 +55,48 @@ def test_the_variance_of_a_set_is_that_of_the_enumerated_law_and_of_the_formula(
         assert report.variance(f) == pytest.approx(v0 + f * v1 + f * (1 - f))
 
 
+@pytest.mark.parametrize("space", [Geometry(2, 3), Geometry(3, 3), Geometry(2, 4), Geometry(5, 2)], ids=str)
+@pytest.mark.parametrize("epsilon", [0.4, 1.0, 3.0])
+def test_a_point_has_the_law_of_a_set_among_as_many_values_as_points(space, epsilon):
+    """Supports and costs, enumerated: each two values have as many points in common."""
+    report, held = Projective(space.points - 1, epsilon, space), range(space.points - 1)
+    chances = np.full((space.points, space.points), report.lie / space.points)  # of values, points
+    for value in range(space.points):
+        chances[value, (space.block + value) % space.points] += (1 - report.lie) / space.size
+    assert np.log(chances.max(axis=0) / chances.min(axis=0)).max() == pytest.approx(epsilon)
+    for own in held:
+        supports = [chances[own, (space.block + value) % space.points].sum() for value in held]
+        assert supports == pytest.approx([report.own if value == own else report.other for value in held])
+    same = Subset(space.points, epsilon, space.size)
+    assert (report.own, report.other) == pytest.approx((same.own, same.other))
+    points = 1e6 * chances[2]  # all hold the third value
+    sums = np.rint(1e6 * points).astype(np.int64)
+    assert report.estimates(sums, sums.sum()) == pytest.approx(np.eye(1, len(held), 2)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("n_values", [2, 5, 30, 100, 200, 1000, 20_000])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 7.0])
+@pytest.mark.parametrize("bits", [None, 80, 20, 15, 11, 8])
+def test_no_member_of_the_list_has_less_error_than_the_best_report_and_none_that_is_no_hash_less_at_all(
+    n_values, epsilon, bits
+):
+    sizes = range(1, n_values // 2 + 1 if n_values <= 128 else 2)
+    members = [Hashed(n_values, epsilon), Sign(n_values, epsilon), *(Subset(n_values, epsilon, size) for size in sizes)]
+    members += [Projective(n_values, epsilon, space) for space in spaces() if space.points >= n_values]
+    short = [one for one in members if bits is None or one.bits <= bits]
+    if not short:
+        with pytest.raises(ValueError, match="bits must be at least"):
+            best_report(n_values, epsilon, bits)
+        return
+    for frequency in (None, 0.0, 0.3):
+        best, share = best_report(n_values, epsilon, bits, frequency), 1 / n_values if frequency is None else frequency
+        assert bits is None or best.bits <= bits
+        for one in short:
+            assert best.variance(share) <= one.variance(share) * (1.04 if isinstance(one, Hashed) else 1)
+        if isinstance(best, Hashed):
+            assert all(1.04 * best.variance(share) <= one.variance(share) for one in short if one != best)
+
+
 @pytest.mark.parametrize("n_values", [2, 4, 10, 50, 100])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 5.0, 8.0])
 def test_no_report_beats_the_best_set_at_the_frequency_that_is_asked_for(n_values, epsilon):
@@ -80,12 +123,13 @@ def test_one_value_is_best_of_few_and_sets_of_more():
 
 def test_bits_are_those_of_the_set_and_fewer_may_be_asked_for():
     assert best_report(50, 1.0).bits == math.ceil(math.log2(math.comb(50, best_report(50, 1.0).size))) == 39
-    assert [best_report(120, 1.0, bits).bits for bits in (96, 80, 8)] == [96, 66, 8]
-    assert isinstance(best_report(120, 1.0, 66), Hashed)
-    assert isinstance(best_report(120, 1.0, 8), Sign)
+    assert [best_report(120, 1.0, bits).bits for bits in (96, 80, 8)] == [96, 7, 7]
+    assert best_report(120, 1.0, 80) == Projective(120, 1.0, Geometry(3, 5))  # 121 points
+    assert isinstance(best_report(200_000, 1.0, 30), Sign)
     with pytest.raises(ValueError, match="bits must be at least 7 for 120 values, got 6"):
         best_report(120, 1.0, 6)
     assert isinstance(best_report(10**5, 2.0), Hashed)
+    assert best_report(10**4, 3.0).bits == 14  # of a hash: 69, for a thousandth less error
 
 
 def test_the_largest_variance_is_that_of_the_share_nearest_to_one_half_of_the_reports():
@@ -117,6 +161,8 @@ def test_sets_have_their_size_and_everybody_is_counted(report):
         (lambda: Subset(4, 1e-17), "epsilon must be larger"),
         (lambda: Sign(4, math.nan), "epsilon must be > 0"),
         (lambda: Hashed(4, 11.0), "epsilon must be at most 10"),
+        (lambda: Projective(8, 1.0, Geometry(2, 3)), "space must have n_values = 8 points or more, got 7"),
+        (lambda: Projective(4, 1e-17, Geometry(2, 3)), "epsilon must be larger"),
         (lambda: best_report(4, 1.0, 0), "bits must be >= 1"),
         (lambda: best_report(4, 1.0, frequency=1.5), r"frequency must lie in \[0, 1\]"),
         (lambda: Subset(4, 1.0).collect(np.array([4]), stream(0, "a"), stream(0, "b")), r"values must lie in \[0, 4\)"),

@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evolvingdp.core import checks
-from evolvingdp.core.reports import Report, best_report
+from evolvingdp.core.reports import BITS, Report, best_report
 
 if TYPE_CHECKING:  # a client needs no pandas
     import pandas as pd
 
 _TAG = 4  # bytes
 _MOST = 1 << 53  # reports: doubles of them are exact below
-_BITS = 256  # of a report of a list, at most, unless another is chosen
 
 
 class Round(ABC):
@@ -106,7 +105,7 @@ class Listed(Round):
         if not isinstance(self.public, str) or not self.public:
             raise ValueError(f"public must be a string that names the collection, got {self.public!r}")
         if self.report is None:
-            object.__setattr__(self, "report", best_report(len(self.words), self.epsilon, _BITS))
+            object.__setattr__(self, "report", best_report(len(self.words), self.epsilon, BITS))
         if (self.report.n_values, self.report.epsilon) != (len(self.words), self.epsilon):
             raise ValueError(
                 f"report must be one of {len(self.words)} values with epsilon {self.epsilon}, got {self.report}"

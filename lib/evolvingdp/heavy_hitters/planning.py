@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from evolvingdp.core import checks
+from evolvingdp.core.geometry import Geometry, geometry
 from evolvingdp.core.hashing import scramble
 from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 

@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from scipy.stats import pearson3
 
 from evolvingdp.core import checks
+from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut, descend
 from evolvingdp.heavy_hitters.sketches import projective
-from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
@@ -150,7 +150,8 @@ class TreeHist:
         """Standard errors of estimates from `n_reports` reports, in users among those who reported, of whom `held` hold a
         word.  One-bit reports have nearly the same of all words."""
         if self.compression == "projective":
-            return projective.PointReport(self.epsilon, geometry(self.epsilon, self.width)).standard_errors(n_reports, held)
+            space = geometry(self.epsilon, self.width)
+            return projective.PointReport(space.points, self.epsilon, space).standard_errors(n_reports, held)
         return np.full(held.shape, theory.mean_standard_error(n_reports, self.epsilon))
 
     def dealt(self, level: int, errors: NDArray[np.float64], held: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,9 +10,9 @@ from functools import cache, lru_cache
 
 from scipy.stats import norm
 
+from evolvingdp.core.geometry import geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.planning import planned, sketch_size
-from evolvingdp.heavy_hitters.sketches.geometry import geometry
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
 from evolvingdp.planning.local import enough_reports

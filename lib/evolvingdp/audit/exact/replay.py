@@ -37,7 +37,7 @@ from evolvingdp.core import accounting, noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.reports import Subset
+from evolvingdp.core.reports import Projective, Subset
 
 Array = NDArray[np.float64]
 Run = Callable[[Any, Any], Any]
@@ -137,6 +137,7 @@ RANDOMIZERS: list[tuple[Any, str]] = [
     (SignFlip, "draw_reports"),
     (OLH, "report"),
     (Subset, "report"),
+    (Projective, "report"),
     (private_median, "draw"),
 ]  # what a report is made by
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from evolvingdp.audit.registry.entry import FINITE, NOISE, Door, Known, Mechanism, Trial, at_the_edge, settled
 from evolvingdp.core import accounting
+from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, Tape
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.reports import Hashed, Report, Sign, Subset
+from evolvingdp.core.reports import Hashed, Projective, Report, Sign, Subset
 from evolvingdp.core.seeds import stream
 
 Rng = np.random.Generator
@@ -42,12 +43,12 @@ def mechanisms() -> Iterator[Mechanism]:
     values = "public: of the hash function"
     yield entry("olh", (OLH, OLH.report), _hash_trial, (OLH,), [_door("report", OLH(1.0).report)], values=values)
     covers, kinds = (
-        (Subset, Subset.report, Hashed, Sign, Report, Report.collect),
-        (Subset(5, 1.0, 2), Hashed(5, 1.0), Sign(5, 1.0)),
+        (Subset, Subset.report, Hashed, Projective, Projective.report, Sign, Report, Report.collect),
+        (Subset(5, 1.0, 2), Hashed(5, 1.0), Projective(5, 1.0, Geometry(2, 3)), Sign(5, 1.0)),
     )
-    sizes = {"n_values": "public: of the list", "size": "public: of a set"}
+    sizes = {"n_values": "public: of the list", "size": "public: of a set", "space": "public: of points"}
     doors = [_door("collect", one.collect) for one in kinds]
-    yield entry("report", covers, _report_trial, (Subset, Hashed, Sign), doors, **sizes)
+    yield entry("report", covers, _report_trial, (Subset, Hashed, Projective, Sign), doors, **sizes)
 
 
 def _door(name: str, call: Any) -> Door:
@@ -115,12 +116,14 @@ def _hash_trial(rng: Rng) -> Trial:
 def _report_trial(rng: Rng) -> Trial:
     """Of one user or two, of whom the first holds any value."""
     values = int(rng.integers(2, 5))
-    kind = int(rng.integers(3))
+    kind = int(rng.integers(4))
 
     def draw() -> Report:
         if kind == 1:
             return Hashed(values, float(rng.uniform(0.05, 1.5)))
         epsilon = at_the_edge(rng, 36.0)
+        if kind == 2:
+            return Projective(values, epsilon, Geometry(*((2, 3), (3, 3), (4, 2))[int(rng.integers(3))]))
         return Sign(values, epsilon) if kind else Subset(values, epsilon, int(rng.integers(1, values)))
 
     made: Report = settled(draw)

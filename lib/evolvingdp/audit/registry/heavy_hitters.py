@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, NOISE, REPORTS, Door, Known, Mechanism, Trial
+from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -16,7 +17,6 @@ from evolvingdp.heavy_hitters import bitstogram, rappor
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, explicit_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.sketches.geometry import Geometry
 from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.text_search import Texts

@@ -27,39 +27,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
+from evolvingdp.core.geometry import Geometry, geometry
 from evolvingdp.core.hashing import MultiplyShift, scramble
-from evolvingdp.core.randomizers import Support, rounded_up
+from evolvingdp.core.reports import Projective
 from evolvingdp.core.sampling import blocks, split_evenly
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle, Sketch
-from evolvingdp.heavy_hitters.sketches.geometry import Geometry, geometry
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
 _CHUNK = 1 << 15  # users at a time
 _HASH_BITS = np.int64(32)
 
 
-@dataclass(frozen=True)
-class PointReport(Support):
-    """The law of one report of `epsilon` in a space. Users at other points are taken to be at uniform ones."""
-
-    epsilon: float
-    space: Geometry
-
-    @property
-    def lie(self) -> float:
-        """The probability that a report is a uniform one, whatever the word; else it is uniform of those that support it."""
-        uniform = math.exp(-self.epsilon)
-        return rounded_up(uniform / (uniform - math.expm1(-self.epsilon) * self.space.share))
-
-    @property
-    def gain(self) -> float:
-        """What a user adds to the own cell, on average, where all points together add 0."""
-        return (1 - self.lie) * (1 - self.space.share)
-
-    @property
-    def own(self) -> float:
-        return self.other + self.gain
+class PointReport(Projective):
+    """Of words that are hashed to all points of a space: users at other points are taken to be at uniform ones."""
 
     @property
     def other(self) -> float:
@@ -126,8 +107,7 @@ class ProjectiveOracle(FreqOracle):
             raise ValueError(
                 f"epsilon must be at most 36, so that random doubles can tell it from infinity, got {self.epsilon!r}"
             )
-        if not self.response.lie < 1:
-            raise ValueError(f"epsilon must be larger, as random doubles report every word alike, got {self.epsilon!r}")
+        _ = self.response
 
     @property
     def space(self) -> Geometry:
@@ -137,25 +117,15 @@ class ProjectiveOracle(FreqOracle):
     @cached_property
     def response(self) -> PointReport:
         """The law of a report."""
-        return PointReport(self.epsilon, self.space)
+        return PointReport(self.space.points, self.epsilon, self.space)
 
     def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> PointCounts:
         return PointCounts(sums, n_reports, self.fingerprint, self.space)
 
     def report(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.integer]:
-        """One report a user, (n,), below the number of points.  Drawn once and then fixed.
-
-        Who lies is more than by the formula, where doubles round: never less private.
-        """
+        """One report a user, (n,), below the number of points.  Drawn once and then fixed."""
         checks.one_each(keys=keys, rows=rows)
-        lies, any_report = private.random(len(keys)) < self.response.lie, private.integers(0, self.space.points, len(keys))
-        return np.where(lies, any_report, self._supporting(self.hashes.cells(rows, keys), private))
-
-    def _supporting(self, points: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.int64]:
-        """A uniform one of the reports that support each of `points`."""
-        some = self.space.block.take(private.integers(0, self.space.size, len(points)))
-        some += points
-        return np.asarray(np.where(some >= self.space.points, some - self.space.points, some))
+        return self.response.report(self.hashes.cells(rows, keys), private)
 
     def add(self, sketch: Sketch, slots: NDArray[np.int64], reports: NDArray[np.integer]) -> Sketch:
         """`sketch` plus `reports` (n,) of users in the rows `slots` (n,)."""
@@ -178,25 +148,13 @@ class ProjectiveOracle(FreqOracle):
         return self._sketch(sums.reshape(self.shape), len(keys))
 
     def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
-        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i].
-
-        Those who lie are one multinomial a row; of the others, a point with more users than reports that support it is a
-        multinomial, the others' reports are drawn.
-        """
+        """A sketch with exactly the law of `collect` when counts[i] users hold keys[i]."""
         keys, space = checks.keys(keys), self.space
         dealt = split_evenly(checks.counts_of_keys(counts, keys), self.hashes.rows, rng).T
         sums = np.empty(self.shape, dtype=np.int64)
         for row, users in enumerate(dealt):
             held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=space.points)
-            honest = rng.binomial(held.astype(np.int64), 1 - self.response.lie)
-            sums[row] = rng.multinomial(users.sum() - honest.sum(), np.full(space.points, 1 / space.points))
-            many = honest >= 2 * space.size
-            for point in np.flatnonzero(many):
-                supporting = (space.block + point) % space.points
-                sums[row, supporting] += rng.multinomial(honest[point], np.full(space.size, 1 / space.size))
-            few = np.repeat(np.flatnonzero(~many), honest[~many])
-            for some in blocks(len(few), _CHUNK):
-                sums[row] += np.bincount(self._supporting(few[some], rng), minlength=space.points)
+            sums[row] = self.response.draw_reports(held.astype(np.int64), rng)
         return self._sketch(sums, int(np.sum(counts)))
 
     @property

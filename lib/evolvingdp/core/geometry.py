@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -87,6 +87,15 @@ class Geometry:
         return np.asarray(np.rint(found).astype(np.int64))
 
 
+@cache
+def spaces() -> list[Geometry]:
+    """All of three dimensions and more with up to `MOST_POINTS` points."""
+    most = math.isqrt(MOST_POINTS) - 1  # three dimensions
+    primes = [q for q in range(2, most + 1) if all(q % p for p in range(2, math.isqrt(q) + 1))]
+    made = [Geometry(q, dimension) for q in primes for dimension in range(3, int(math.log(MOST_POINTS, q)) + 2)]
+    return [space for space in made if space.points <= MOST_POINTS]
+
+
 @lru_cache(maxsize=8)
 def geometry(epsilon: float, cells: int) -> Geometry:
     """The space for reports of `epsilon` with `cells` points or more, where there is one, and else with the most.
@@ -99,12 +108,9 @@ def geometry(epsilon: float, cells: int) -> Geometry:
     def variance(share: float) -> float:
         return (small + (1 - small) * share) ** 2 / share / (1 - share)
 
-    most = math.isqrt(MOST_POINTS) - 1  # three dimensions
-    primes = [q for q in range(2, most + 1) if all(q % p for p in range(2, math.isqrt(q) + 1))]
-    spaces = [Geometry(q, dimension) for q in primes for dimension in range(3, int(math.log(MOST_POINTS, q)) + 2)]
-    spaces.append(Geometry(max(2, min(round(1 / small), MOST_POINTS - 1)), 2))
-    least = min(variance(space.share) for space in spaces)
-    near = [space for space in spaces if space.points <= MOST_POINTS and variance(space.share) <= _NEARLY * least]
+    made = [*spaces(), Geometry(max(2, min(round(1 / small), MOST_POINTS - 1)), 2)]
+    least = min(variance(space.share) for space in made)
+    near = [space for space in made if variance(space.share) <= _NEARLY * least]
     enough = [space for space in near if space.points >= cells]
     if not enough:
         return max(near, key=lambda space: space.points)
