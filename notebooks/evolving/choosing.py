@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.core import detection
-from evolvingdp.core.reports import Hashed, Report, Sign, Subset
+from evolvingdp.core.geometry import spaces
+from evolvingdp.core.reports import Hashed, Projective, Report, Sign, Subset, best_report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.rivals.choosing import PLANNED, WEEK, Choice, Settings, choose, follow
@@ -86,7 +87,9 @@ TREES = dict(
     )
 )
 MEMOIZED = "two layers (RAPPOR)"  # another guarantee
-REPORTS = ("one value (GRR)", "a set of values", "a hash (OLH)", "one sign (Hadamard)")
+REPORTS = ("one value (GRR)", "a set of values", "a point (projective)", "a hash (OLH)", "one sign (Hadamard)")
+FEW_BITS = 16
+EVENT = "every report by itself"  # other guarantees than the choice's: this one, and MEMOIZED's
 STREAMS = ("constant", PLANNED, "twice", "four times", "drift", "week", "adoption")
 CONSTANT = 400  # series in which there is no change to be found
 SETTING = ["n_users", "epsilon", "epoch_length", "horizon", "kind"]
@@ -243,8 +246,8 @@ def _rare(params: Any, seed: int) -> Iterator[dict[str, Any]]:
 
 
 def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
-    """What a promise about windows of w epochs only would buy: LDP-IDS at w = 4, 16, ..., T, beside the choice, which is
-    made for everything that a user ever sends."""
+    """What promises buy: of one report (`EVENT`), within w epochs (LDP-IDS at w = 4, 16, ..., T), of a user while its bit
+    never changes (`MEMOIZED`, expected), and the choice's, of everything that a user ever sends."""
     n_users, horizon, epsilon = params.n_users, params.horizon, params.epsilon
     choice = choose(n_users, horizon, 1, epsilon, changes=params.changes, online=True)
     windows = [4**power for power in range(1, 20) if 4**power < horizon] + [horizon]
@@ -252,16 +255,19 @@ def _windows(params: Any, seed: int) -> Iterator[dict[str, Any]]:
         rng = stream(seed, "windows", kind, repetition)
         data = BitStream.make([n_users], drawn(kind, horizon, params.changes, rng)[0], 1)
         found = {(CHOSEN, horizon): choice.simulate(data, rng)}
+        found[EVENT, 1] = baselines.recompute(data, horizon * epsilon, stream(seed, "event", kind, repetition))
         for method, window in itertools.product((ABSORBED, DISTRIBUTED), windows):
             absorb = method == ABSORBED
             found[method, window] = baselines.within_windows(data, epsilon, rng, window=window, absorb=absorb)[0]
         for (method, window), estimates in found.items():
             row = {"part": "window", "kind": kind, "repetition": repetition, "window": window, "method": method}
             yield row | errors(estimates, data.truth)
+        row = {"part": "window", "kind": kind, "repetition": repetition, "window": horizon, "method": MEMOIZED}
+        yield row | {"mean_error": math.sqrt(2 / math.pi) * layers_error(n_users, *layered(epsilon))}
 
 
 def windows(table: pd.DataFrame) -> pd.DataFrame:
-    """The mean errors of LDP-IDS by kind of stream, method and window, `factor` times that of the choice."""
+    """The mean errors of other guarantees by kind of stream, method and window, `factor` times that of the choice."""
     rows = table[table.part == "window"].groupby(["kind", "method", "window"], sort=False).mean_error.mean().reset_index()
     ours = rows[rows.method == CHOSEN].set_index("kind").mean_error
     rows = rows[rows.method != CHOSEN]
@@ -340,20 +346,24 @@ def prices(params: Any) -> pd.DataFrame:
 
 
 def reports() -> pd.DataFrame:
-    """A row per report of one of k values and epsilon: the standard error for a value that one user in k holds, times the
-    root of n, its bits, and its error over the least."""
+    """A row per report of one of k values and epsilon, of any number of bits or of `FEW_BITS`: the standard error for a value
+    that one user in k holds, times the root of n, its bits, its error over the least, and whether `best_report` takes it."""
     rows = []
-    for n_values, epsilon in itertools.product((2, 4, 8, 16, 32, 64, 128), (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)):
-        sets = [Subset(n_values, epsilon, size) for size in range(2, n_values // 2 + 1)]
-        made: dict[str, list[Report]] = {REPORTS[0]: [Subset(n_values, epsilon)], REPORTS[1]: [*sets]}
-        made |= {REPORTS[2]: [Hashed(n_values, epsilon)], REPORTS[3]: [Sign(n_values, epsilon)]}
-        for name, kinds in made.items():
-            for one in sorted(kinds, key=lambda kind: float(kind.variance(1 / n_values)))[:1]:
-                setting = {"n_values": n_values, "epsilon": epsilon, "report": name}
+    for n_values, epsilon in itertools.product((2, 4, 8, 16, 32, 64, 128, 1024, 8192), (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)):
+        sizes = range(2, n_values // 2 + 1) if n_values <= 128 else ()
+        points = [Projective(n_values, epsilon, space) for space in spaces() if space.points >= n_values]
+        made: dict[str, list[Any]] = {REPORTS[0]: [Subset(n_values, epsilon)], REPORTS[2]: points}
+        made |= {REPORTS[1]: [Subset(n_values, epsilon, size) for size in sizes]}
+        made |= {REPORTS[3]: [Hashed(n_values, epsilon)], REPORTS[4]: [Sign(n_values, epsilon)]}
+        for limit, (name, kinds) in itertools.product((math.inf, FEW_BITS), made.items()):
+            best: Report = best_report(n_values, epsilon, None if limit == math.inf else FEW_BITS)
+            short = [one for one in kinds if one.bits <= limit]
+            for one in sorted(short, key=lambda kind: float(kind.variance(1 / n_values)))[:1]:
+                setting = {"limit": limit, "n_values": n_values, "epsilon": epsilon, "report": name}
                 error = math.sqrt(float(one.variance(1 / n_values)))
-                rows.append(setting | {"error": error, "bits": one.bits, "told": f" ({one.bits})"})
+                rows.append(setting | {"error": error, "bits": one.bits, "best": one == best})
     table = pd.DataFrame(rows)
-    return table.assign(factor=table.error / table.groupby(["n_values", "epsilon"]).error.transform("min"))
+    return table.assign(factor=table.error / table.groupby(["limit", "n_values", "epsilon"]).error.transform("min"))
 
 
 def false_cuts(params: Any, online: bool) -> float:
@@ -376,7 +386,8 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     short = online[online.epoch_length == min(params.map_lengths)]
     sweeps = pd.concat([line(table, part).set_index("method") for part in ("horizon", "changes", "epoch_length")])
     lengths = line(table, "epoch_length").set_index(["method", "epoch_length"]).mean_error
-    rare, last, windowed = line(table, "rare"), max(params.horizons), windows(table)
+    rare, last, promised = line(table, "rare"), max(params.horizons), windows(table)
+    windowed = promised[promised.method.isin([ABSORBED, DISTRIBUTED])]
     means = rare.groupby("method").mean_error.apply(geometric_mean)
     at_last = rare[rare.horizon == last].set_index("method").mean_error
     found: dict[str, Any] = {
@@ -417,6 +428,8 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "false_late": false_cuts(params, False),
         "constant": CONSTANT,
     }
+    for name, method in {"event": EVENT, "unchanged": MEMOIZED}.items():
+        found[f"promise_{name}"] = geometric_mean(promised[promised.method == method].factor)
     for name, method in {"lpa": ABSORBED, "lpd": DISTRIBUTED}.items():
         own = windowed[windowed.method == method]
         for length, window in {"same": params.horizon, "short": found["shortest_window"]}.items():
