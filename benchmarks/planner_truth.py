@@ -20,7 +20,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import protocol as thresh_protocol
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.reserve import Reserve
-from evolvingdp.evolving.streams import WordStream
+from evolvingdp.evolving.streams import WordStream, sampled
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning import local
 from evolvingdp.planning.planner import METHODS
@@ -70,7 +70,7 @@ def every_period(question: Question, report: Report, seed: int) -> Array:
         if question.unit == "report":  # each reading is a report
             held = np.repeat(np.tile(np.arange(counts.shape[1]), question.users), counts.ravel())
         else:
-            held = once.sampled(counts, private)
+            held = sampled(counts, private)
         found.append(report.estimates(report.collect(held, public, private), len(held)))
     return _pooled(question, _words(question, np.array(found)) - own)
 

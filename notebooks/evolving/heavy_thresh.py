@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ recall_tuned - max(recall_naive, recall_optimal) >= 0  That is more than recompu
 recall_once - recall_tuned >= 0                 One word a user, once, finds more still: difference to HEAVYTHRESH
 error_once / error_tuned <= 1                   and with a smaller largest error: over HEAVYTHRESH's
 error_detected / error_once <= 1                Averaging in hindsight makes it smaller: over one word a user as reported
-error_hadamard / error_tuned <= 1               With HEAVYTHRESH's own oracle, too: over HEAVYTHRESH's
+error_hadamard / error_signs <= 1               With the paper's own oracle in both, too: over HEAVYTHRESH's
+best_over_signs <= 1                            The best report has a smaller standard error than the paper's signs, by formula: ratio
 error_tuned / error_optimal <= 1                HEAVYTHRESH's largest error over that of recomputing with optimal composition
 largest_tuned / bound <= 1                      The proved bound holds on Brown: largest error over bound
 share_spent <= 1                                No user spends more than epsilon on a dictionary: largest share
@@ -43,11 +45,12 @@ least_paper >= 4                                The paper's b costs accuracy on 
 """
 
 TUNED, NAIVE, OPTIMAL = "HEAVYTHRESH, tuned", "every epoch, epsilon/T", "every epoch, optimal"
+SIGNS = "HEAVYTHRESH, the paper's signs"
 PAPER = "HEAVYTHRESH, paper's constants"
 COMPOSITIONS = {NAIVE: "basic", OPTIMAL: "optimal"}  # of recomputation's reports
 ONCE, HINDSIGHT = "one word a user, once (OLH)", "once (OLH), averaged in hindsight"
 HADAMARD, PERIODS = "one word a user, once (Hadamard)", "users split over the categories (OLH)"
-METHODS = [TUNED, *COMPOSITIONS, HADAMARD, ONCE, HINDSIGHT, PERIODS]
+METHODS = [TUNED, SIGNS, *COMPOSITIONS, HADAMARD, ONCE, HINDSIGHT, PERIODS]
 DELTA = 1e-6
 TOP = 10  # words
 # n, d, T, ell, epsilon of the dictionaries whose five frequent words are drawn anew twice
@@ -58,6 +61,7 @@ DICTIONARIES = (
 )
 SHORT = {
     TUNED: "tuned",
+    SIGNS: "signs",
     NAIVE: "naive",
     OPTIMAL: "optimal",
     ONCE: "once",
@@ -130,7 +134,10 @@ def _brown(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     settings, data = brown_settings(params), brown_stream(params)
     for repetition in range(params.repetitions):
         trace = brown_trace(params, seed, repetition)
-        runs: dict[str, Any] = {TUNED: [release.estimate for release in trace.public]}
+        signs = simulate(replace(settings, report=None), data, stream(seed, "brown", SIGNS, repetition))
+        runs: dict[str, Any] = {
+            method: [release.estimate for release in each.public] for method, each in ((TUNED, trace), (SIGNS, signs))
+        }
         for method, composition in COMPOSITIONS.items():
             runs[method] = recompute_words(
                 settings, data, stream(seed, "brown", method, repetition), composition=composition, delta=DELTA
@@ -209,6 +216,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "width": settings.width,
         "top_threshold": settings.voting.threshold(1),
         "bound": settings.error_bound,
+        "best_over_signs": settings.standard_error / replace(settings, report=None).standard_error,
         "updates": rows[rows.method == TUNED].groupby("repetition").updated.sum().mean(),
         "largest_tuned": rows[rows.method == TUNED].max_error.max(),
         "least_paper": (paper.groupby("place").mean_error.mean() / tuned).min(),

@@ -12,6 +12,7 @@ from evolving_reference import draw_heavy, many_counts, sign_matrix, spread
 from scipy.stats import ks_2samp
 
 from evolvingdp.core import hadamard
+from evolvingdp.core.reports import Sign, Subset, best_report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import heavy_simulation, protocol
 from evolvingdp.evolving.constants import hashed_unit, paper_estimate_epsilon, paper_margin, paper_vote_epsilon
@@ -170,6 +171,8 @@ def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():
     ("make", "message"),
     [
         (lambda: HeavyThresh(VOTING, 1), "n_words must be >= 2, got 1"),
+        (lambda: HeavyThresh(VOTING, 6, Subset(6, 2.5)), "report must be one of 6 values with epsilon 2.0"),
+        (lambda: HeavyThresh(VOTING, 6, Subset(5, 2.0)), "report must be one of 6 values with epsilon 2.0"),
         (lambda: WordStream.make([5], [[0.5, 0.6]], [[0]], 10), "distributions must hold rows of probabilities"),
         (lambda: WordStream.make([5], [[0.5, 0.5000001]], [[0]], 10), "distributions must hold rows of probabilities"),
         (lambda: WordStream.make([0, 4], [[0.5, 0.5]], [[0], [0]], 10), r"sizes must hold a user or more for each group"),
@@ -240,6 +243,50 @@ def test_no_input_of_the_randomizer_costs_more_than_its_epsilon():
         SMALL.report_plus(np.array([-3.0, -1.0, 1.0, 198.0])).tolist()
         == SMALL.report_plus(np.array([-1, -1, 1, 1])).tolist()
     )
+
+
+def test_the_sign_of_a_word_that_is_drawn_by_lot_has_the_law_of_the_paper_s_randomizer():
+    """Two words of three, at each coordinate: as `oracle` says, whose sums are drawn without R."""
+    settings = HeavyThresh(replace(VOTING, epoch_length=2), 3)
+    assert settings.oracle == Sign(3, 2.0)
+    plus = (1 + settings.signs(np.arange(4)[:, None], np.arange(3)) * (2 * settings.oracle.own - 1)) / 2  # of each word
+    for pair in itertools.product(range(3), repeat=2):
+        means = settings.signed(np.bincount(pair, minlength=3)[None, :])[0] / 2
+        assert settings.report_plus(means) == pytest.approx(plus[:, pair].mean(axis=1))
+
+
+def test_tuned_takes_the_best_report_which_has_less_error_than_the_paper_s():
+    settings = HeavyThresh.tuned(10**6, 16, 10**6, 4.0, 30, changes=1)
+    assert settings.report == best_report(30, settings.voting.estimate_epsilon, 256)
+    assert settings.standard_error < 0.95 * replace(settings, report=None).standard_error
+    assert HeavyThresh.paper(10**7, 64, 10**5, 1.0, 1000).report is None
+
+
+@pytest.mark.parametrize("path", ["users", "simulation"])
+@pytest.mark.parametrize("size", [1, 3])
+def test_updates_by_another_report_have_its_law_and_hold_nothing_when_estimates_are_used_up(path, size):
+    """Errors of all words of 60 first updates as stated; after the only estimate all words are alike, whatever is held."""
+    report = Subset(6, 6.0, size)
+    voting = replace(VOTING, exhaustion="printed", estimate_epsilon=6.0, estimate_cap=1)
+    settings, first, last = HeavyThresh(voting, 6, report), [], []
+    for run in range(60):
+        if path == "users":
+            names = {name: stream(0, "report", size, name, run) for name in ("words", "public", "private")}
+            public = protocol.run(settings, CHANGE, **names)
+        else:
+            public = heavy_simulation.simulate(settings, CHANGE, stream(0, "report", size, run)).public
+        assert [release.epoch for release in public if release.updated] == [1, 4]
+        first.append(public[0].estimate)
+        last.append(public[-1].estimate)
+    for estimates, law, wrong in (
+        (first, np.array(LAWS[0]), 0.9 * np.array(LAWS[0])),
+        (last, np.full(6, 1 / 6), np.array(LAWS[1])),
+    ):
+        error = np.sqrt(report.variance(law) / 300)
+        means = np.mean(estimates, axis=0)
+        assert np.abs((means - law) / error).max() * math.sqrt(60) < 4.9
+        assert np.abs((means - wrong) / error).max() * math.sqrt(60) > 4.9
+        assert abs(np.mean(np.square((estimates - law) / error)) - 1) < 4.9 * math.sqrt(2 / 60 / 5)
 
 
 def test_the_deviation_can_be_given():
@@ -359,9 +406,11 @@ def test_without_estimates_nobody_is_live():
 def test_the_bound_is_that_of_the_chapter_and_there_is_none_for_a_deviation_that_lemma_9_2_does_not_prove():
     settings = HeavyThresh.tuned(10**6, 64, 10**5, 2.0, 1000, changes=2)
     voting = settings.voting
-    noise = math.sqrt(2 * math.log(8 * 1000 * 64 / 0.05) / 10**6) / math.tanh(voting.estimate_epsilon / 2)
+    noise = math.sqrt(2 * math.log(8 * 1000 * 64 / 0.05) / 10**6)
     step = math.sqrt(2 * math.log(16 * 1024 * 10**6 * 64 / 0.05) / 10**5)
-    assert settings.error_bound == pytest.approx(2 * (6 + 2) * step + noise, rel=1e-12)
+    assert settings.error_bound == pytest.approx(2 * (6 + 2) * step + noise / 2 / settings.report.gain, rel=1e-12)
+    signs = 2 * (6 + 2) * step + noise / math.tanh(voting.estimate_epsilon / 2)
+    assert replace(settings, report=None).error_bound == pytest.approx(signs, rel=1e-12)
     assert HeavyThresh.tuned(10**6, 64, 10**5, 2.0, 1000, changes=2, deviation=0.99 * step).error_bound == math.inf
     thresh_unit = math.sqrt(math.log(12 * 10**6 * 64 / 0.05) / (2 * 10**5))  # proved for means of bits, not for hashes
     assert HeavyThresh(replace(voting, unit=thresh_unit), 1000).error_bound == math.inf

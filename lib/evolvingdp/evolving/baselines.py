@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.reports import BITS, best_report
 from evolvingdp.evolving.heavy_simulation import Hashed, reported_sums
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import BitStream, WordStream
@@ -65,12 +66,12 @@ def recompute_words(
     composition: str = "basic",
     delta: float = 1e-6,
 ) -> Iterator[NDArray[np.float64]]:
-    """Estimates of one epoch after the other, (n_words,), from a fresh report of each user through the randomizer of
-    `settings` and at its loss; not clipped."""
+    """Estimates of one epoch after the other, (n_words,), from a fresh report of each user, the best one, or the paper's
+    signs where `settings` has them, and at its loss; not clipped."""
     voting = settings.voting
     one = epsilon_of_report(voting.epsilon, voting.horizon, composition, delta)
     every = replace(voting, vote_cap=0, estimate_cap=voting.horizon, estimate_epsilon=one, epsilon=voting.horizon * one)
-    fresh = replace(settings, voting=every)
+    fresh = replace(settings, voting=every, report=settings.report and best_report(settings.n_words, one, BITS))
     hashed = Hashed(fresh, stream)
     for epoch in range(1, voting.horizon + 1):
         yield fresh.estimates(reported_sums(hashed, epoch, rng))

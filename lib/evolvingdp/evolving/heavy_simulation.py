@@ -3,7 +3,7 @@
 The maximum of w correlated coordinates has no closed law; Hoeffding's inequality decides how a group votes: each signed
 mean is within u of its expectation but for a probability exp(-ell u^2 / 4). The law of the simulation differs from that of
 the protocol by at most `Trace.distance` in total variation, a bound that it adds up and that is refused above `TOLERANCE`.
-Reports are drawn exactly, coordinate by coordinate.
+Reports are drawn exactly, by `Report.draw_sums`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from evolvingdp.evolving.protocol import Release, before
 from evolvingdp.evolving.streams import WordStream
 
 TOLERANCE = 1e-9
-_LEFT = 6  # standard deviations of users are drawn one by one, so that Poisson numbers are hardly ever too many
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +85,11 @@ class Hashed(dict[int, NDArray[np.float64]]):
         return self.moved[pair]
 
     def reports(self, size: int, law: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Reports of `size` users, summed by coordinate, (width,); None: all lies.
-
-        Poisson numbers of users for each coordinate and sign, which in all are nearly always a little less than `size`, and
-        the others one by one: given how many they are, the Poisson numbers are multinomial, so that the law is exact.
-        """
-        width = self.settings.width
-        plus = self.settings.report_plus(np.zeros(width) if law is None else self[law])
-        means = max(0.0, size - _LEFT * math.sqrt(size)) / width * np.stack([plus, 1 - plus])
-        users = rng.poisson(means)
-        while (others := size - int(users.sum())) < 0:
-            users = rng.poisson(means)
-        place = rng.integers(0, width, size=others)
-        signs = np.where(rng.random(others) < plus[place], 1, -1)
-        return np.asarray(users[0] - users[1] + np.bincount(place, weights=signs, minlength=width).astype(np.int64))
+        """What reports of `size` users add up to, (oracle.width,); None: that hold nothing, or words drawn by lot."""
+        words = self.settings.n_words
+        nothing = np.full(words, 1 / words if self.settings.report else 0.0)
+        held = nothing if law is None else self.stream.distributions[law]
+        return self.settings.oracle.draw_sums(np.array([size]), held[None], rng)
 
 
 class Alike:
@@ -140,6 +130,6 @@ def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, 
 
 
 def reported_sums(hashed: Hashed, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """All users' reports in `epoch`, summed by coordinate, (width,)."""
+    """What all users' reports in `epoch` add up to, (oracle.width,)."""
     groups = zip(hashed.stream.sizes.tolist(), hashed.stream.which[:, epoch - 1].tolist(), strict=True)
     return np.asarray(np.sum([hashed.reports(size, law, rng) for size, law in groups], axis=0))

@@ -1,7 +1,8 @@
 """HEAVYTHRESH: keep the frequencies of all words of a dictionary up to date, paying for changes and not for epochs.
 
 **Computes** estimates of the words' mean frequencies in each of `horizon` epochs. Users vote as in THRESH, on the distance
-of the signed sums of their words over the rows of a Hadamard matrix; in an update each reports one randomized sign.
+of the signed sums of their words over the rows of a Hadamard matrix. In an update each sends the best report of one of its
+words, drawn by lot (`core.reports`), or, as in the paper, one randomized sign of them all.
 
 **Guarantee.** That of THRESH: pure epsilon-local differential privacy of everything that one user ever sends; neighbouring
 inputs are any two sequences of words of that user. `voting.privacy_loss` is exact in the same way.
@@ -9,21 +10,23 @@ inputs are any two sequences of words of that user. `voting.privacy_loss` is exa
 **Error.** `error_bound`, the repaired form of Theorem 5.2 (E-EV-9), with the conditions of THRESH.
 
 **Source.** Algorithms 4 to 8 of the paper: `votes_yes` is HeavyVote, `report_plus` the randomizer R, `estimates` the oracle
-A_FO. Phi is the Hadamard matrix with `width` >= d rows, scaled by 1/sqrt(width): the translation from hashes to words is
-then exact and needs no memory, and words do not blur each other as with the paper's random Phi. Applies E-EV-8, E-EV-9,
-E-EV-10 and E-EV-11.
+A_FO, both where no `report` is given: `paper` has none, `tuned` the best. Phi is the Hadamard matrix with `width` >= d rows,
+scaled by 1/sqrt(width): the translation from hashes to words is then exact and needs no memory, and words do not blur each
+other as with the paper's random Phi. Applies E-EV-8, E-EV-9, E-EV-10 and E-EV-11.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks, hadamard
+from evolvingdp.core.reports import BITS, Report, Sign, best_report
 from evolvingdp.evolving.constants import (
     PAPER_WIDTH,
     check_beta,
@@ -34,6 +37,7 @@ from evolvingdp.evolving.constants import (
     paper_vote_epsilon,
     smallest_group,
 )
+from evolvingdp.evolving.streams import sampled
 from evolvingdp.evolving.thresh import Thresh
 
 _AT_ONCE = 1 << 20  # entries of users x w
@@ -46,9 +50,14 @@ class HeavyThresh:
 
     voting: Thresh
     n_words: int
+    report: Report | None = None  # of an update, of one word; None: the paper's, of the signs of all
 
     def __post_init__(self) -> None:
         checks.integer_at_least(2, n_words=self.n_words)
+        if (self.oracle.n_values, self.oracle.epsilon) != (self.n_words, self.voting.estimate_epsilon):
+            raise ValueError(
+                f"report must be one of {self.n_words} values with epsilon {self.voting.estimate_epsilon}, got {self.report}"
+            )
         object.__setattr__(self, "voting", replace(self.voting, reach=2))  # the distance of signed means is at most 2
         if self.voting.epoch_length * self.n_words >= 2**63:
             raise ValueError(
@@ -70,13 +79,15 @@ class HeavyThresh:
         deviation: float | None = None,
         **options: Any,
     ) -> HeavyThresh:
-        """`Thresh.tuned` with Lemma 9.2's deviation, if no other is given; the same options and errors."""
+        """`Thresh.tuned` with Lemma 9.2's deviation, if no other is given, and the best report of at most 256 bits; the same
+        options and errors."""
         checks.integer_at_least(2, n_words=n_words)
         checks.integer_at_least(1, n_users=n_users, horizon=horizon, epoch_length=epoch_length)
         check_beta(beta)
         step = hashed_unit(n_users, horizon, epoch_length, _width(n_words), beta) if deviation is None else deviation
         size = (n_users, horizon, epoch_length, epsilon)
-        return cls(Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, reach=2, **options), n_words)
+        voting = Thresh.tuned(*size, changes=changes, beta=beta, deviation=step, reach=2, **options)
+        return cls(voting, n_words, best_report(n_words, voting.estimate_epsilon, BITS))
 
     @classmethod
     def paper(
@@ -111,6 +122,11 @@ class HeavyThresh:
         options = {"margin": margin, "reach": 2} | options
         voting = Thresh(n_users, horizon, epoch_length, epsilon, *caps, step, beta, **options)
         return cls(voting, n_words)
+
+    @property
+    def unknown(self) -> NDArray[np.float64]:
+        """The estimates before the first."""
+        return np.full(self.n_words, math.nan)
 
     @property
     def width(self) -> int:
@@ -161,7 +177,11 @@ class HeavyThresh:
     def reported(
         self, counts: NDArray[np.int64], truthful: bool, public: np.random.Generator, private: np.random.Generator
     ) -> NDArray[np.float64]:
-        """The estimates of an update, from the reports of users with these counts; without `truthful` from noise."""
+        """The estimates of an update, from the reports of users with these counts; without `truthful` from noise, or words
+        drawn by lot."""
+        if self.report is not None:
+            lots = private.integers(0, self.n_words, len(counts))
+            return self.estimates(self.report.collect(sampled(counts, private) if truthful else lots, public, private))
         place = public.integers(0, self.width, size=self.voting.n_users)
         plus = self.draw_plus(self.means_at(counts, place) if truthful else np.zeros(len(counts)), private)
         return self.estimates(np.bincount(place, weights=2 * plus.astype(np.int8) - 1, minlength=self.width))
@@ -180,16 +200,21 @@ class HeavyThresh:
         """Which users report +, (n_users,), by `Thresh.draw_reports`."""
         return self.voting.draw_reports((1 + np.clip(signed_means, -1, 1)) / 2, rng)
 
+    @cached_property
+    def oracle(self) -> Report:
+        """Whose law the sums of an update have: that of R is that of the sign of a word that is drawn by lot."""
+        return self.report or Sign(self.n_words, self.voting.estimate_epsilon)
+
     def estimates(self, sums: NDArray[np.integer]) -> NDArray[np.float64]:
-        """A_FO for all words: (width,) sums of the reported signs by coordinate -> (n_words,) frequencies, unbiased."""
-        debias = self.voting.estimate_randomizer.debias
-        return np.asarray(hadamard.transform(sums[None, :])[0, : self.n_words] * (debias / self.voting.n_users))
+        """Frequencies of all words, (n_words,), unbiased, from what the reports add up to, (oracle.width,): A_FO, where they
+        are signs."""
+        return self.oracle.estimates(sums, self.voting.n_users)
 
     @property
     def error_bound(self) -> float:
-        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), with probability 1 - beta
-        while the caps last (E-EV-9); inf for a `margin`, or a `unit` below Lemma 9.2's, and where votes are so noisy that
-        nobody is heard: nothing is proved for these. 1 or more says nothing."""
+        """2 (levels + 2) sqrt(2 ln(16 w n T / beta) / ell) + c_b sqrt(2 ln(8 d T / beta) / n), with 1 / (2 gain) for c_b of
+        a `report`, with probability 1 - beta while the caps last (E-EV-9); inf for a `margin`, a `unit` below Lemma 9.2's,
+        and where votes are so noisy that nobody is heard: nothing is proved for these. 1 or more says nothing."""
         voting = self.voting
         if voting.margin not in (None, paper_margin(voting.n_users, voting.horizon, voting.beta)) or not voting.heard:
             return math.inf
@@ -198,13 +223,12 @@ class HeavyThresh:
         ):
             return math.inf
         noise = math.sqrt(2 * math.log(8 * self.n_words * voting.horizon / voting.beta) / voting.n_users)
-        update = voting.estimate_randomizer.debias * noise
-        return 2 * (voting.levels + 2) * voting.unit + update
+        return 2 * (voting.levels + 2) * voting.unit + noise / (2 * self.oracle.gain)
 
     @property
     def standard_error(self) -> float:
-        """Of one word in an update, c_b / sqrt(n) for rare words."""
-        return self.voting.estimate_randomizer.debias / math.sqrt(self.voting.n_users)
+        """Of one rare word in an update: of the paper's signs c_b / sqrt(n)."""
+        return self.oracle.standard_error(self.voting.n_users) / self.voting.n_users
 
 
 def _width(n_words: int) -> int:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
-from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import BitStream, WordStream
 from evolvingdp.evolving.thresh import Thresh
+
+if TYPE_CHECKING:  # THRESH needs nothing of it
+    from evolvingdp.evolving.heavy_thresh import HeavyThresh
 
 E = TypeVar("E", float, NDArray[np.float64])
 
@@ -64,8 +66,7 @@ class State(Generic[E]):
 def before(settings: Thresh | HeavyThresh) -> Release[Any]:
     """Before the first epoch, nothing is known."""
     voting = settings.voting
-    unknown = np.full(settings.n_words, math.nan) if isinstance(settings, HeavyThresh) else math.nan
-    return Release(0, unknown, False, voting.estimate_cap, False, voting.votes_left(0))
+    return Release(0, settings.unknown, False, voting.estimate_cap, False, voting.votes_left(0))
 
 
 def start(settings: Thresh | HeavyThresh) -> State[Any]:

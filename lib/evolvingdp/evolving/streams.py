@@ -137,3 +137,9 @@ def steps(horizon: int, start: float, changes: dict[int, float]) -> NDArray[np.f
 def drift(horizon: int, start: float, end: float) -> NDArray[np.float64]:
     """A mean that moves evenly from `start` to `end`, (horizon,)."""
     return np.linspace(start, end, horizon)
+
+
+def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
+    """One of each user's words, each alike, (users,), of counts (users, n_words)."""
+    below = np.cumsum(counts, axis=1)
+    return np.asarray(np.sum(below <= rng.integers(0, below[:, -1])[:, None], axis=1))

@@ -182,6 +182,11 @@ class Thresh:
         return self
 
     @property
+    def unknown(self) -> float:
+        """The estimate before the first."""
+        return math.nan
+
+    @property
     def privacy_loss(self) -> float:
         """The worst case of one user's whole transcript: 2 vote_cap a + estimate_cap b."""
         return 2 * self.vote_cap * self.vote_epsilon + self.estimate_cap * self.estimate_epsilon

@@ -19,11 +19,11 @@ from scipy.special import digamma
 from scipy.stats import binom, norm
 
 from evolvingdp.core.detection import detect_many
-from evolvingdp.core.reports import Hashed, Report, best_report
+from evolvingdp.core.reports import BITS, Hashed, Report, best_report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.constants import most_users, unit
 from evolvingdp.evolving.rivals.choosing import filled, follow, voted
-from evolvingdp.evolving.rivals.once import BITS, Once
+from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, steps
 from evolvingdp.evolving.thresh import Thresh

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.audit.registry.entry import FINITE, REPORTS, Case, Mechanism, Trial, Walk, public
-from evolvingdp.core.reports import Hashed, Sign, Subset
+from evolvingdp.core.geometry import Geometry
+from evolvingdp.core.reports import Hashed, Projective, Sign, Subset
 from evolvingdp.evolving import baselines, protocol
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.rivals import once, reserve
@@ -59,13 +60,13 @@ def mechanisms() -> Iterator[Mechanism]:
 
     covers = (HeavyThresh, HeavyThresh.draw_plus, HeavyThresh.reported, protocol.step)
     walk = Walk(
-        lambda rng: _heavy(HeavyThresh(_thresh(rng), 3)),
+        _heavy,
         lambda made, *_: protocol.start(made),
         _told(protocol.step),
         lambda made, rng, steps: _words(made.voting, made.n_words, rng, steps),
         1,
     )
-    yield entry("heavy_thresh", covers, walk, {"n_words": _LENGTH}, True, False)
+    yield entry("heavy_thresh", covers, walk, {"n_words": _LENGTH, "report": _REPORT}, True, False)
 
     def some(made: Any, rng: Rng, steps: int) -> Pair:
         return _words(made, made.n_words, rng, steps)
@@ -84,7 +85,9 @@ def mechanisms() -> Iterator[Mechanism]:
     yield Mechanism("recompute", "evolving", covers, *words, FINITE, _recompute_trial, cost=16)
 
 
-def _heavy(made: HeavyThresh) -> Case:
+def _heavy(rng: Rng) -> Case:
+    voting = _thresh(rng)
+    made = HeavyThresh(voting, 3, _report(rng, 3, voting.estimate_epsilon) if rng.random() < 0.7 else None)
     return Case(made, made.voting.epsilon, 0.0, 2 * made.voting.horizon)
 
 
@@ -167,8 +170,8 @@ def _recompute_trial(rng: Rng) -> Trial:
 
 
 def _report(rng: Rng, words: int, epsilon: float) -> Any:
-    kind = (Subset, Hashed, Sign, lambda k, e: Subset(k, e, k - 1))[int(rng.integers(4))]
-    return kind(words, epsilon)
+    kinds = (Subset, Hashed, Sign, lambda k, e: Subset(k, e, k - 1), lambda k, e: Projective(k, e, Geometry(2, 3)))
+    return kinds[int(rng.integers(len(kinds)))](words, epsilon)
 
 
 def _once(rng: Rng) -> Once:

@@ -38,7 +38,7 @@ EXEMPT = {
     "*.core.noise.Noise.draw": "a protocol of types",
     "*.core.noise.Exponential.draw": "never negative, it hides nothing by itself: `AboveThreshold` states what it is for",
     "*.core.sampling.*": "exact samplers of simulations",
-    "*.once.sampled": "which of a user's words it reports: the report is randomized after it",
+    "*.evolving.streams.sampled": "which of a user's words it reports: the report is randomized after it",
     "*.baselines.within_windows": _SIMULATED,
     "*.core.smoothing.*": "reads what was released",
     "*.Once.smooth": "reads what was released",

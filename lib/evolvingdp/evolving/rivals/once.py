@@ -22,19 +22,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Fit, detect, frequent
-from evolvingdp.core.exchange import Server
-from evolvingdp.core.reports import Report, best_report
+from evolvingdp.core.reports import BITS, Report, best_report
 from evolvingdp.core.smoothing import Smooth, smooth_independent
-from evolvingdp.evolving.streams import BitStream, WordStream
+from evolvingdp.evolving.streams import BitStream, WordStream, sampled
 
-BITS = 256  # of a report, at most, unless another is chosen
+if TYPE_CHECKING:  # a user's side and a simulation need none
+    from evolvingdp.core.exchange import Server
+
 _AT_ONCE = 1 << 22  # numbers of words of groups of lots
 
 
@@ -168,12 +169,6 @@ class State:
     epoch: int
     lots: NDArray[np.int64]
     settings: Any  # whose state it is: `step` refuses it for others
-
-
-def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One of each user's words, each alike, (users,), of counts (users, n_words)."""
-    below = np.cumsum(counts, axis=1)
-    return np.asarray(np.sum(below <= rng.integers(0, below[:, -1])[:, None], axis=1))
 
 
 def check_words(counts: NDArray[np.integer], n_users: int, n_words: int) -> NDArray[np.integer]:

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch
-from evolvingdp.core.reports import Report, best_report
-from evolvingdp.evolving.rivals.once import BITS, Once, check_words, draw_sums, same_sizes, sampled
-from evolvingdp.evolving.streams import BitStream, WordStream
+from evolvingdp.core.reports import BITS, Report, best_report
+from evolvingdp.evolving.rivals.once import Once, check_words, draw_sums, same_sizes
+from evolvingdp.evolving.streams import BitStream, WordStream, sampled
 
 SPARE = 4  # users of a crew for each of the spare one
 
