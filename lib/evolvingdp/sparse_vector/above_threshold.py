@@ -118,15 +118,15 @@ class AboveThreshold:
     ) -> AboveThreshold:
         """The lowest threshold that is `stable`, with "one": delta pays for what one user alone meets.
 
-        Of two moved queries the one that is met now costs a yes, the one that would be met elsewhere what hides its no."""
+        Of two moved queries the one that is met now costs a yes at 1, the one that would be met elsewhere a yes at 0."""
         check_privacy(epsilon, delta)
         checks.integer_at_least(1, reports=reports)
         checks.integer_at_least(2, moved=moved)
         if split is None:  # about the least sum of threshold and error: one event is found but for e^-4
             split = 1 / (1 + math.sqrt(2 * reports * math.log(moved / delta) / 4))
         made = cls.calibrated(epsilon, delta, reports, 0.0, kind="one", split=split)
-        silent = math.log1p(made.shift.scale / made.noise.scale) if made.shift else 0.0  # how much rarer a yes is for it
-        pair = math.exp(-silent) + math.exp(min(0.0, epsilon - silent))
+        scale = made.noise.scale
+        pair = scale / (scale + made.shift.scale) * (1 + math.exp(-1 / scale)) if made.shift else 2.0
         threshold = 1 + made.noise.isf(min(1.0, 2 * delta / (moved * pair)))
         return replace(made, threshold=threshold, stable=True, moved=moved)
 
