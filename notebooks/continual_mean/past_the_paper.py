@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from evolvingdp.book.params import Metric
 from evolvingdp.book.words import digits
 from evolvingdp.continual_mean import algorithms, choosing, private_median, streams
 from evolvingdp.continual_mean.blocks import Blocks
+from evolvingdp.continual_mean.prefix_sums import Buffered, exponentials
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting, checks
 from evolvingdp.core.seeds import stream
@@ -38,6 +39,7 @@ most_over_stated <= allowed_over_stated    Errors are as stated for any users, n
 most_alike <= allowed_alike                Errors of the means for users alike are as stated where users are alike, but for chance: largest measured over stated
 least_differing >= 3                       Where the most active are of one kind, the estimates for users alike err more than they state: the smaller ratio
 pure_over_gaussian >= 3                    In the most dimensions Gaussian noise beats epsilon / d: ratio of stated errors
+random_root_total <= random_harmonic_total   The filter 1, 1/2, 1/3, ..., made for means, states no less at the same guarantee, all else chosen for it: random order
 random_root_total / random_square_root_total <= 0.95   A filter that is fitted to means and to users who come back states less than the square root by a twentieth: ratio, random order
 ? quick * random_recommended_total <= 0.0033   What is recommended states no more than was planned, pure, random order: error and bias together
 ? quick * random_root_total <= 0.0016      What is recommended with delta states no more than was planned, random order: error and bias together
@@ -63,12 +65,13 @@ KEYS = {  # what each is called in the names of a result's values
     (RECOMMENDED := "recommended, pure"): "recommended",
     (NAIVE_ROOT := "Algorithm 2, eight buffers, (eps, delta)"): "naive_root",
     (RECOMMENDED_DELTA := "recommended, (eps, delta)"): "root",
+    (HARMONIC := "filter 1, 1/2, 1/3, ..., (eps, delta)"): "harmonic",
     (FULL := "Algorithm 6, corrected"): "full",
     (ALIKE := "users alike, pure"): "alike",
     (ALIKE_DELTA := "users alike, (eps, delta)"): "alike_root",
 }
 LADDER = tuple(KEYS)
-ANY_USERS = (NAIVE, CAP, RECOMMENDED, NAIVE_ROOT, RECOMMENDED_DELTA)  # what these state holds for any users
+ANY_USERS = (NAIVE, CAP, RECOMMENDED, NAIVE_ROOT, RECOMMENDED_DELTA, HARMONIC)  # what these state holds for any users
 FOR_ALL_USERS = (RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA)
 POPULATIONS = {
     "beta": ("full", "means from Beta(3, 7), full users"),
@@ -99,6 +102,23 @@ def sizes(params: Any, setting: str) -> tuple[int, int, float, int]:
     return params.n_users, params.samples_per_user, params.epsilon, params.horizon
 
 
+class Harmonic(Buffered):
+    """C_j = 1 / (j + 1), the first column of the matrix of running means: the integral of e^(-(j + 1) e^u) e^u, 16 terms."""
+
+    @cached_property
+    def terms(self) -> Any:
+        rates = np.exp(np.linspace(-math.log(self.capacity) - 5, 1.5, 16))
+        return exponentials(rates * np.exp(-rates), np.exp(-rates), -np.expm1(-rates))
+
+
+class OfTheMean(UserMean):
+    """The filter that the public code for the task of Kalinin et al. (2026) has, as far as we can see, in our engine."""
+
+    @cached_property
+    def filter(self) -> Harmonic:
+        return Harmonic(self.capacity)
+
+
 @cache
 def rung_of(
     name: str, n_users: int, cap: int, epsilon: float, horizon: int, delta: float, order: str = "random", seed: int = 0
@@ -108,6 +128,9 @@ def rung_of(
     The recommended ones are chosen by another stream whose users arrive in this `order`, as last month's might have.
     """
     checks.one_of(LADDER, name=name)
+    if name == HARMONIC:
+        draft = OfTheMean(n_users, cap, epsilon, delta, horizon=horizon, excess="drop", clip=True)
+        return choosing.searched(draft, _stream_before(order, n_users, cap, horizon, seed), {"decay": 1.0})[0]
     if name in (RECOMMENDED, RECOMMENDED_DELTA, ALIKE, ALIKE_DELTA):
         make = choosing.recommended if name in (RECOMMENDED, RECOMMENDED_DELTA) else choosing.users_alike
         own_delta = delta if name in (RECOMMENDED_DELTA, ALIKE_DELTA) else 0.0
@@ -349,7 +372,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
             key = f"{setting}_{KEYS[name]}".replace(" ", "_")
             found |= {key: row.rmse, f"{key}_stated": row.predicted, f"{key}_bias": row.bias}
     for setting in ("random", "zipf"):
-        for name in (RECOMMENDED, RECOMMENDED_DELTA, ALIKE):
+        for name in (RECOMMENDED, RECOMMENDED_DELTA, HARMONIC, ALIKE):
             made, key = rung_of(name, *sizes(params, setting), params.delta, setting), f"{setting}_{KEYS[name]}"
             assert isinstance(made, UserMean)
             found |= {f"{key}_cap": made.samples_per_user, f"{key}_batch": made.batch, f"{key}_decay": made.decay}

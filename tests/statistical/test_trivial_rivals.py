@@ -10,7 +10,6 @@ import pytest
 from rivals import better
 
 from evolvingdp.continual_mean import choosing, streams
-from evolvingdp.continual_mean.prefix_sums import Buffered, exponentials
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.reports import Hashed, Sign
 from evolvingdp.core.seeds import stream
@@ -19,6 +18,7 @@ from evolvingdp.evolving.rivals import reserve
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.notebooks.continual_mean.past_the_paper import Harmonic, OfTheMean
 from evolvingdp.notebooks.evolving.choosing import random_means
 
 N_USERS, MOST, STEPS, EPSILON = 1000, 512, 20_000, 2.0
@@ -42,16 +42,10 @@ def stated(settings, users, one_mean=False):
     return math.sqrt(np.mean(release.standard_error[late] ** 2 + (0 if one_mean else release.bias[late] ** 2)))
 
 
-def harmonic(sums):
-    """Terms of C_j = 1 / (j + 1), the first column of the matrix of running means: the integral of e^(-(j + 1) e^u) e^u."""
-    rates = np.exp(np.linspace(-math.log(sums.capacity) - 5, 1.5, 16))
-    return exponentials(rates * np.exp(-rates), np.exp(-rates), -np.expm1(-rates))
-
-
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("order", streams.ORDERS)
 @pytest.mark.parametrize("alike", [False, True])
-def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_error(alike, order, delta, monkeypatch):
+def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_error(alike, order, delta):
     """Also of `users_alike`, whose batches are at most a tenth of the horizon: what it states if users are alike."""
     before, users = (streams.arrivals(order, N_USERS, MOST, STEPS, stream(0, "rivals", order, run)) for run in range(2))
 
@@ -63,10 +57,9 @@ def test_no_trivial_transformation_of_the_recommended_mean_has_a_tenth_less_erro
         return stated(settings, sent, one_mean=settings.alike and alike)
 
     def of_the_mean():
-        with monkeypatch.context() as patched:
-            patched.setattr(Buffered, "terms", property(harmonic))
-            np.testing.assert_allclose(Buffered(900).coefficients(900) * np.arange(1, 901), 1.0, rtol=0.01)
-            return error(chosen(delta, decay=1.0))
+        draft = OfTheMean(N_USERS, MOST, EPSILON, delta, horizon=STEPS, excess="drop", clip=True, alike=alike)
+        np.testing.assert_allclose(Harmonic(900).coefficients(900) * np.arange(1, 901), 1.0, rtol=0.01)
+        return error(choosing.searched(draft, before, {"decay": 1.0})[0])
 
     own = choosing.users_alike(N_USERS, MOST, EPSILON, delta, before, horizon=STEPS) if alike else chosen(delta)
     longest = STEPS // 10 if alike else STEPS

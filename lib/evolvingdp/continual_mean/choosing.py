@@ -55,9 +55,9 @@ def recommended(
     draft = UserMean(n_users, samples_per_user, epsilon, **chosen)
     if draft.excess == "error":
         return draft
-    found = _searched(draft, arrivals, options)
+    found = searched(draft, arrivals, options)
     if delta and options.keys().isdisjoint(("decay", "reach")):  # where users weigh much
-        found = min(found, _searched(draft.but(delta=0.0, integer=True), arrivals, options), key=lambda each: each[1])
+        found = min(found, searched(draft.but(delta=0.0, integer=True), arrivals, options), key=lambda each: each[1])
     return found[0]
 
 
@@ -79,8 +79,9 @@ def users_alike(
     return recommended(n_users, samples_per_user, epsilon, delta, arrivals, **{"alike": True} | options)
 
 
-def _searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> Fitted:
-    """A batch of all sizes, with delta a decay, and a batch near it, each with the best cap or reach for it."""
+def searched(draft: UserMean, arrivals: ArrayLike | None, options: dict[str, Any]) -> Fitted:
+    """The best settings like `draft`, apart from given `options`, and their late error: a batch of all sizes, with delta a
+    decay, and a batch near it, each with the best cap or reach for it."""
     most, given, decays = draft.max_steps, "batch" in options, draft.delta > 0 and "decay" not in options
     few, many = (_looked(draft, arrivals, users) for users in (_FEW, _MANY))
     if draft.delta:

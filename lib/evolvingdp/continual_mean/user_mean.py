@@ -112,10 +112,11 @@ class UserMean(Settings):
     @cached_property
     def sums(self) -> Tree | Buffered:
         """Of the batches."""
-        return self._filter if self.delta else self._tree
+        return self.filter if self.delta else self._tree
 
     @cached_property
-    def _filter(self) -> Buffered:
+    def filter(self) -> Buffered:
+        """With delta."""
         return Buffered(self.capacity, self.decay)
 
     @cached_property
@@ -133,7 +134,7 @@ class UserMean(Settings):
     def norm(self) -> float:
         """`reach`, or what it is by default: no sample within `samples_per_user` is dropped for it."""
         at_once = min(self.batch, self.samples_per_user)  # of a user, in one batch
-        return self.reach or math.sqrt(_SLACK) * at_once * self._filter.l2(-(-self.samples_per_user // at_once))
+        return self.reach or math.sqrt(_SLACK) * at_once * self.filter.l2(-(-self.samples_per_user // at_once))
 
     @cached_property
     def noise(self) -> Laplace | DiscreteLaplace | Gaussian:
@@ -200,7 +201,7 @@ class UserMean(Settings):
 
     def start(self, rng: np.random.Generator) -> State:
         """No sample yet; secret."""
-        none = 0 if self.reach is None else Moved(0, 0.0, 0, [0.0] * len(self._filter.logs))
+        none = 0 if self.reach is None else Moved(0, 0.0, 0, [0.0] * len(self.filter.logs))
         size = math.ceil(self.n_users ** (1 / 3)) + 1
         return State(self, self.sums.online(Tape(self.noise, rng)), [[[none] * size] * size] * size)
 
@@ -249,8 +250,8 @@ class UserMean(Settings):
         """What is known of a user after another sample in this batch, and whether it is kept: it must not reach too far."""
         sent, square, last, held = mine
         if batch > last:
-            held = list(map(mul, held, np.exp((batch - last) * self._filter.logs).tolist()))
-        own = _part(self._filter, batch >> 10)[batch & 1023].tolist()
+            held = list(map(mul, held, np.exp((batch - last) * self.filter.logs).tolist()))
+        own = _part(self.filter, batch >> 10)[batch & 1023].tolist()
         square += 2 * sum(map(mul, held, own)) + sum(own)
         if square > self.norm**2 * _SLACK:
             return tuple.__new__(Moved, (sent + 1, mine.square, last, mine.held)), False
@@ -281,7 +282,7 @@ def allowed_of(settings: UserMean, user: Integers, batch: Integers, held: Intege
 
     The r first of a group that adds 2 r a + r^2 g to the square are kept as long as that stays within reach^2.
     """
-    sums, most_batches = settings._filter, int(batch.max(initial=0)) + 1
+    sums, most_batches = settings.filter, int(batch.max(initial=0)) + 1
     seldom = len(batch) < most_batches
     table = products(sums, batch if seldom else np.arange(most_batches))
     times = np.arange(256), np.arange((most_batches >> 8) + 1) * 256  # how buffers fade: of two factors, as exp takes longer
