@@ -43,28 +43,28 @@ from evolvingdp.notebooks.evolving.split_users import (
 METRIC = Metric("worst_online", "largest error of the choice over that of the best method, on the map")
 
 CLAIMS = """
-within_online >= 0.95                       Online the choice has at most twice the error of the best of all methods, which is told the stream, less two standard errors: share of settings and streams
+within_online >= 0.95                       Online the choice has at most twice the best error, less two standard errors: share
 within_late >= 0.95                         In hindsight, too: share
-surely_online <= 3                          Online it never has three times that error: the largest ratio, less two of its standard errors
-surely_late <= 3                            In hindsight it never has three times that error: the largest ratio, less two of its standard errors
-mean_factor_online <= 1.5                   The choice is close to the best in most settings: geometric mean of the ratios, online
-mean_factor_late <= 1.3                     The choice is close to the best in most settings: geometric mean of the ratios, in hindsight
-? voted_wrong >= 5                          Votes planned for too few changes cost five times the error of the choice and more: largest ratio with four times as many
-reserve_planned <= 1                        With as many changes as planned a reserve has a smaller error than averages online without: geometric mean of the ratios
+surely_online <= 3                          Online it never has three times that error: largest ratio, less two standard errors
+surely_late <= 3                            In hindsight it never has three times that error: largest ratio, less two standard errors
+mean_factor_online <= 1.5                   The choice is close to the best: geometric mean of the ratios, online
+mean_factor_late <= 1.3                     The choice is close to the best: geometric mean of the ratios, in hindsight
+? voted_wrong >= 5                          Votes planned for a quarter of the changes cost five times the choice's error: largest ratio
+reserve_planned <= 1                        With changes as planned a reserve beats averages online without: geometric mean of the ratios
 reserve_often <= 1.15                       With four times as many it costs little: the same ratio
-late_once / pairs >= 0.5                    In hindsight each user once, averaged or smoothed, has the smallest mean error in most settings and streams: share
-smoothed_moving <= 0.8                      Where means move all the time a smoother has less error than averages: geometric mean of the ratios on drifts and adoptions
-smoothed_planned <= 1.1                     With as many changes as planned it has no more: the same ratio
+late_once / pairs >= 0.5                    In hindsight each user once, averaged or smoothed, mostly has the smallest mean error: share
+smoothed_moving <= 0.8                      A smoother beats averages on drifts and adoptions: geometric mean of the ratios
+smoothed_planned <= 1.1                     With changes as planned it has no more error: the same ratio
 ? one_bit * won_short_votes <= 0            With the shortest epochs voting never has the smallest mean error: share
 least_optimal >= 1                          Recomputing with optimal composition is nowhere better than each user once: its smallest ratio
-0.85 <= long_over_short <= 1.15             Each user once does not need long epochs: its mean error with the longest over that with the shortest
-windows_same >= 1                           At the same guarantee, w = T, the choice has a smaller error than LDP-IDS over all kinds of streams: geometric mean of ratios
-half_of_epsilon >= 1.33                     Spending half of epsilon makes the error of Erlingsson et al. larger by a third or more: error over that with all of it
-best_tree <= 1                              The best randomizer, tuned, is the best of the trees: its error over the smallest of the others'
-detected_over_tree <= 1                     Each user once, averaged in hindsight, beats every tree: its error over that of the best
-rare_best / rare_once <= 1                  Over long horizons the best tree beats each user once as reported: ratio of errors at the longest
+0.85 <= long_over_short <= 1.15             Each user once does not need long epochs: mean error, longest over shortest
+windows_same >= 1                           At the same guarantee, w = T, the choice beats LDP-IDS: geometric mean of ratios
+half_of_epsilon >= 1.33                     Erlingsson et al. spend half of epsilon: error over that with all of it
+best_tree <= 1                              The best randomizer, tuned, is the best tree: error over the best other's
+detected_over_tree <= 1                     Each user once, averaged in hindsight, beats every tree: error over the best's
+rare_best / rare_once <= 1                  At the longest horizon the best tree beats each user once as reported: ratio
 0.119 <= two_layers_1 <= 0.121              Memoization with two layers of 0.5 each: exact loss of one report
-1.26 <= two_layers_8 <= 1.28                Memoization with two layers of 0.5 each: exact loss of eight reports (promised for a bit that never changes: 0.5)
+1.26 <= two_layers_8 <= 1.28                Memoization with two layers of 0.5 each: exact loss of eight reports
 """
 
 FACTOR = 2.0  # of the best of all methods, that the choice is to stay within
@@ -305,14 +305,6 @@ def winners(table: pd.DataFrame, measure: str, online: bool) -> pd.DataFrame:
         "standard_error": factor * np.hypot(relative[chosen], of_best),
     }
     return pd.DataFrame(columns).reset_index()
-
-
-def shares(table: pd.DataFrame) -> pd.DataFrame:
-    """Of the settings and streams of the map, in how many each method has the smallest error."""
-    columns = {name: winners(table, measure, online).best.value_counts() for name, (measure, online) in VIEWS.items()}
-    counts = pd.DataFrame(columns).fillna(0).astype(int)
-    order = [name for name in (*FAMILIES, ONCE) if name in counts.index]
-    return counts.loc[order].rename_axis("smallest").reset_index()
 
 
 def regrets(table: pd.DataFrame) -> pd.DataFrame:

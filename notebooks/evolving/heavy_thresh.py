@@ -36,12 +36,12 @@ recall_once - recall_tuned >= 0                 One word a user, once, finds mor
 error_once / error_tuned <= 1                   and with a smaller largest error: over HEAVYTHRESH's
 error_detected / error_once <= 1                Averaging in hindsight makes it smaller: over one word a user as reported
 error_hadamard / error_signs <= 1               With the paper's own oracle in both, too: over HEAVYTHRESH's
-best_over_signs <= 1                            The best report has a smaller standard error than the paper's signs, by formula: ratio
-error_tuned / error_optimal <= 1                HEAVYTHRESH's largest error over that of recomputing with optimal composition
+best_over_signs <= 1                            The best report's standard error over the paper's signs', by formula
+error_tuned / error_optimal <= 1                HEAVYTHRESH's largest error over recomputing's with optimal composition
 largest_tuned / bound <= 1                      The proved bound holds on Brown: largest error over bound
 share_spent <= 1                                No user spends more than epsilon on a dictionary: largest share
 fewest_found >= 0.95                            The five frequent words of a dictionary are found: smallest share of a run
-least_paper >= 4                                The paper's b costs accuracy on each dictionary: smallest ratio of its error to the tuned one's
+least_paper >= 4                                The paper's b costs accuracy on each dictionary: error over the tuned one's, smallest
 """
 
 TUNED, NAIVE, OPTIMAL = "HEAVYTHRESH, tuned", "every epoch, epsilon/T", "every epoch, optimal"

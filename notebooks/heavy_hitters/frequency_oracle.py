@@ -28,11 +28,11 @@ from evolvingdp.notebooks.heavy_hitters import streams
 METRIC = Metric("brown_error", "root mean square error of the frequent Brown words' estimates", "users")
 
 CLAIMS = """
-bias <= 4.9   No bias: size of the mean error over all words and runs, in units of its own standard error
--0.55 <= slope <= -0.45   The error falls as 1/sqrt(n): slope of log RMSE, as a fraction of n, against log n
-1 - tolerance <= smallest_ratio <= 1 + tolerance   Theory predicts the error: smallest ratio of measured to predicted RMSE over all settings
-1 - tolerance <= largest_ratio <= 1 + tolerance   Theory predicts the error: largest ratio of measured to predicted RMSE over all settings
-inside >= inside_expected   The paper's observation, share of shown words with mean over runs within one standard deviation of the truth
+bias <= 4.9   No bias: mean error over all words and runs, in its standard errors
+-0.55 <= slope <= -0.45   The error falls as 1/sqrt(n): slope of log relative RMSE against log n
+1 - tolerance <= smallest_ratio <= 1 + tolerance   Theory predicts the error: smallest ratio of measured to predicted RMSE
+1 - tolerance <= largest_ratio <= 1 + tolerance   Theory predicts the error: largest ratio of measured to predicted RMSE
+inside >= inside_expected   The paper's observation, share of words shown: mean within one standard deviation of the truth
 0.95 - covered_error <= covered <= 0.95 + covered_error   Intervals of 1.96 standard errors each way cover the truth in 95% of cases
 projective_over_least <= 1.06   Projective reports: largest variance over the least possible
 ? widest_over_least <= 1.2   Insensitive to m from 1024 on: largest RMSE over smallest

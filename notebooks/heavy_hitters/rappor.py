@@ -37,7 +37,7 @@ CLAIMS = """
 ? demo_3 * l1 <= 0.148 + 2 * 0.012 / sqrt(data_sets)   L1 distance of the fit over the values it can find
 ? demo_3 * l_inf <= 0.0065 + 2 * 0.00094 / sqrt(data_sets)   Largest distance, mean over data sets
 ? demo_3 * tail_zero >= 0.8   RAPPOR's list reports zero for most values of the last fifth of the ranks: share
-? demo_3 * tail_rappor / tail_mean <= 1   And zero is the better estimate there: RMSE of RAPPOR's list over that of FreqOracle's mean, the last fifth of the ranks
+? demo_3 * tail_rappor / tail_mean <= 1   Zero is the better estimate there: RMSE of RAPPOR's list over FreqOracle's mean's
 1 - max(0.06, z_error) <= z_rms <= 1 + max(0.06, z_error)   The standard errors are right: RMS of error over standard error
 false_share <= false_discovery_rate + false_error   The list keeps its false-discovery rate, to four standard errors: share of false ones
 brown_oracle_f1 >= 0.9   A dictionary on Brown, F1: FreqOracle, joint

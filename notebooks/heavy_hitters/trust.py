@@ -31,11 +31,11 @@ from evolvingdp.notebooks.heavy_hitters.lists import data
 METRIC = Metric("local_words", "words found without any trust, at the largest epsilon", "words", "higher")
 
 CLAIMS = """
-groups_over_local >= 1      Trust never costs words: those found at “a shuffler, levels public” over those found at “nobody (local)”, least of all runs
-shuffled_over_local >= 1    Trust never costs words: those found at “a shuffler” over those found at “nobody (local)”, least of all runs
-servers_over_shuffled >= 1  Trust never costs words: those found at “one of two servers” over those found at “a shuffler”, least of all runs
-curator_over_servers >= 1   Trust never costs words: those found at “a curator” over those found at “one of two servers”, least of all runs
-most_false <= expected_false  No more than one listed word a run is expected that nobody holds: the most in the runs of a setting together
+groups_over_local >= 1      Trust never costs words: found at “a shuffler, levels public” over “nobody (local)”, least
+shuffled_over_local >= 1    Trust never costs words: found at “a shuffler” over “nobody (local)”, least
+servers_over_shuffled >= 1  Trust never costs words: found at “one of two servers” over “a shuffler”, least
+curator_over_servers >= 1   Trust never costs words: found at “a curator” over “one of two servers”, least
+most_false <= expected_false  Listed words that nobody holds, expected one a run at most: most of a setting
 largest_delta <= delta      The shuffled reports keep the central guarantee: largest delta at epsilon
 """
 
@@ -186,18 +186,3 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         found[f"{short}_threshold"] = rows.threshold[rung, shown]
         found |= {} if rung == LOCAL else {f"{short}_words": rows.words[rung, shown]}
     return found | {"servers_over_curator": found["servers_threshold"] / found["curator_threshold"]}
-
-
-def ladder(table: pd.DataFrame) -> pd.DataFrame:
-    """Whom users trust, epsilon of what they send, threshold and words found, at each central epsilon."""
-    rows = summary(table)
-    return pd.DataFrame(
-        {
-            "who is trusted": rows.rung,
-            "central epsilon": rows.epsilon.map("{:g}".format),
-            "epsilon of a report": rows.report_epsilon.map(lambda one: "none is sent" if one != one else f"{one:.2f}"),
-            "threshold (users)": rows.threshold.map("{:,.0f}".format),
-            "words found, mean": rows.words.map("{:,.0f}".format),
-            "of them held by nobody, mean": rows.false.map("{:.1f}".format),
-        }
-    ).sort_values("central epsilon", key=lambda column: column.astype(float), kind="stable", ignore_index=True)

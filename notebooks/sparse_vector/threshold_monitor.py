@@ -30,10 +30,10 @@ METRIC = Metric("found_monitor", "groups that ThresholdMonitor finds", "groups",
 
 CLAIMS = """
 least_share >= 0.97                 ThresholdMonitor finds all groups: smallest share
-most_halting <= share_halting       AboveThreshold finds no more than it may, or than its noise lets it: largest share found at the smallest c
+most_halting <= share_halting       AboveThreshold finds no more than its count or noise allows: largest share, smallest c
 most_attained <= 1                  An adversary does not exceed the exact bound: largest epsilon over that promised
 least_ratio >= 1000                 Theorem 3.2's noise over the exact one: smallest ratio
-0.2 <= slope <= 0.6                 Noise grows like the square root of k, or more slowly, but for logarithms: slope of log scale over log k
+0.2 <= slope <= 0.6                 Noise grows like the square root of k or more slowly, but for logarithms: log-log slope
 ? least_attained >= 0.98            An adversary attains the exact bound: smallest epsilon over that promised
 ? off <= 4e-5                       The exact scales are those that were computed independently: largest relative difference
 """

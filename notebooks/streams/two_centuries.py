@@ -49,23 +49,23 @@ from evolvingdp.streams.addresses import SHIPPED
 METRIC = Metric("error_once", "mean error of the followed share, each user reporting once for ever")
 
 CLAIMS = """
-low_once <= off_once <= high_once           The stated standard error is true, local, for ever: root mean square of the errors over it
+low_once <= off_once <= high_once           The stated standard error is true, local, for ever: RMS error over it
 covered_once >= least_covered_once          95% intervals cover the truth, local, for ever: share of epochs
-low_every <= off_every <= high_every        The stated standard error is true, local, a report: root mean square of the errors over it
+low_every <= off_every <= high_every        The stated standard error is true, local, a report: RMS error over it
 covered_every >= least_covered_every        95% intervals cover the truth, local, a report: share of epochs
-low_central <= off_central <= high_central  The stated standard error is true, central, for ever: root mean square of the errors over it
+low_central <= off_central <= high_central  The stated standard error is true, central, for ever: RMS error over it
 covered_central >= least_covered_central    95% intervals cover the truth, central, for ever: share of epochs
 early <= most_early                         Nothing is noticed before it happens, as far as four standard errors promise: false alarms
-? farthest_monitor <= reach_monitor         A word on the wrong side of the line, while nobody is deleted, is next to it (ThresholdMonitor): farthest share
-? farthest_histogram <= reach_histogram     A word on the wrong side of the line, while nobody is deleted, is next to it (histogram in every epoch): farthest share
+? farthest_monitor <= reach_monitor         A word on the wrong side of the line is next to it (ThresholdMonitor, nobody deleted): farthest share
+? farthest_histogram <= reach_histogram     A word on the wrong side of the line is next to it (histogram in every epoch, nobody deleted): farthest share
 ratio_composed >= 1                         Recomputing with optimal composition is no better than each user once: ratio of mean errors
-ratio_differences >= 1                      Differences of Algorithm 2's running sums have more noise than each epoch's own: ratio of standard deviations
+ratio_differences >= 1                      Differences of Algorithm 2's running sums have more noise than each epoch's own: ratio
 ? drift_tuned >= 2                          Drift defeats THRESH: its mean error over that of each user once
 ? smoothed_fewest <= 0.6                    With the fewest users a smoother helps, in hindsight: error over that as reported
 ? smoothed_averaged <= 1                    There it helps more than averages between detected changes: ratio of errors
 ? smoothed_most <= 1.02                     With the most it does no harm: error over that as reported
 ? averaged_most >= 1                        There averages do: the same ratio
-? half <= largest_used <= half              Blocks of 1, 1, 2, 4, ... samples use a power of two of a user's samples and no more: the largest
+? half <= largest_used <= half              Blocks of 1, 1, 2, 4, ... use only a power of two of samples: the largest
 ? alone_over_recommended <= 1               Noise in every epoch, and totals, beat the recommended running mean of samples: ratio of errors
 """
 
