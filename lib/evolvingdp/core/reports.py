@@ -304,7 +304,7 @@ class Projective(Counted):
     def own(self) -> float:
         return self.space.share + (1 - self.lie) * (1 - self.space.share)
 
-    @property
+    @cached_property
     def other(self) -> float:
         return (self.space.size - self.own) / (self.space.points - 1)
 
