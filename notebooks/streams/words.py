@@ -16,11 +16,11 @@ from evolvingdp.sparse_vector import histogram
 
 Array = NDArray[np.float64]
 SPLIT, AVERAGED, HEAVY = (
-    "users split (OLH)",
+    "users split (best report)",
     "the same, averaged in hindsight",
     "HEAVYTHRESH, tuned",
 )
-REPORTS, HISTOGRAM = "every epoch (OLH)", "histogram in every epoch (Gaussian)"
+REPORTS, HISTOGRAM = "every epoch (best report)", "histogram in every epoch (Gaussian)"
 TOP = 10
 FACTOR, LEAST = 2.0, 0.002  # what counts as a rise or a fall
 DEVIATIONS = 4.0  # a private observer waits until it is so far from that
