@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import pearson3
 
 from evolvingdp.heavy_hitters.count_sketch import Sketch
 from evolvingdp.heavy_hitters.word_tree import Nodes, TooManyCandidatesError, WordTree
+
+if TYPE_CHECKING:  # whose import takes as long as a plan
+    import pandas as pd
 
 # level, parents, how many children they have -> the children that survive, their estimates, and the level's error and cut
 Ask = Callable[[int, Nodes, int], tuple[Nodes, NDArray[Any], float, float]]
@@ -77,6 +79,8 @@ class HeavyHitters:
         path: list[dict[str, Any]],
     ) -> HeavyHitters:
         """The list in the order of the estimates, largest first; ties as in the alphabet, which tells nothing of users."""
+        import pandas as pd
+
         order = sorted(range(len(words)), key=lambda place: (-estimates[place], words[place]))
         ordered = {"word": [words[place] for place in order], "estimate": estimates[order], "standard_error": errors[order]}
         return cls(pd.DataFrame(ordered), pd.DataFrame(path))

@@ -19,14 +19,16 @@ some are fitted: which ones depends on their hashes. Candidates that always set 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import linalg, optimize, sparse, stats
 
 from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor, RapporProtocol
+
+if TYPE_CHECKING:  # whose import takes as long as a plan
+    import pandas as pd
 
 WIDE = 0.8  # more candidates than this share of the equations: not all are fitted
 _NULL_FROM = 0.8  # p-values above are taken to be those of words that nobody reported
@@ -69,6 +71,8 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
 
     Raises ValueError for no or repeated candidates and where no report has come.
     """
+    import pandas as pd
+
     if not len(candidates) or len(np.unique(candidates)) < len(candidates):
         raise ValueError(f"candidates must hold each key once and at least one, got {len(candidates)}")
     total = int(counts.n_reports.sum())

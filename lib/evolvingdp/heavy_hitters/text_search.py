@@ -17,10 +17,9 @@ import math
 import struct
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -31,6 +30,9 @@ from evolvingdp.heavy_hitters.listing import Reports
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
+
+if TYPE_CHECKING:  # whose import takes as long as a plan
+    import pandas as pd
 
 _FORM = struct.Struct(">BHI")  # of a report: level, row, point
 _ERRORS = 5.5  # standard errors of a level: few texts are lost at any, and few of thousands that nobody holds pass

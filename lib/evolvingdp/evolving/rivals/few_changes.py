@@ -21,13 +21,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import special
 
 from evolvingdp.core import checks
+
+if TYPE_CHECKING:  # whose import takes as long as a plan
+    import pandas as pd
 
 MOST_CHANGES = 1000  # 2^-k is a float
 RANDOMIZERS = ("erlingsson", "erlingsson_exact", "best")
@@ -139,4 +142,6 @@ def few_changes(n_users: int, horizon: int, epsilon: float, changes: int) -> pd.
         ("one layer (dBitFlipPM)", math.sqrt((1 + kept**2) / 8 / n_users) / kept, math.inf if horizon > 1 else epsilon)
     )
     rows.append(("two layers (RAPPOR)", layers_error(n_users, *layers), layers_loss(horizon, *layers)))
+    import pandas as pd
+
     return pd.DataFrame(rows, columns=["method", "standard_error", "exact_loss"])
