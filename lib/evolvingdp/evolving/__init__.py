@@ -2,7 +2,6 @@
 
 from evolvingdp.evolving.baselines import epsilon_of_report, recompute, recompute_words
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
-from evolvingdp.evolving.protocol import Release, State
 from evolvingdp.evolving.rivals.choosing import Choice, choose
 from evolvingdp.evolving.rivals.few_changes import few_changes
 from evolvingdp.evolving.rivals.once import Once, Tally
@@ -11,6 +10,6 @@ from evolvingdp.evolving.streams import BitStream, WordStream, drift, steps
 from evolvingdp.evolving.thresh import Thresh
 
 __all__ = [
-    "BitStream", "Choice", "HeavyThresh", "Once", "Release", "Reserve", "State", "Tally", "Thresh", "WordStream", "choose",
-    "drift", "epsilon_of_report", "few_changes", "recompute", "recompute_words", "steps",
+    "BitStream", "Choice", "HeavyThresh", "Once", "Reserve", "Tally", "Thresh", "WordStream", "choose", "drift",
+    "epsilon_of_report", "few_changes", "recompute", "recompute_words", "steps",
 ]  # fmt: skip
