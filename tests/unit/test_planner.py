@@ -215,7 +215,7 @@ def test_simulated_numbers_have_no_more_digits_than_hold():
     assert number(12345.6, 230.0) == "12,000 +- 1,000"
     assert number(0.004694) == "0.0047"
     best = plan(replace(TELEMETRY, periods=60)).predictions[0]
-    assert best.how == "exact simulation"
+    assert best.how == "simulated"
     assert 0 < best.own_error < 0.2 * best.standard_error
 
 
@@ -255,20 +255,25 @@ def test_what_reaches_an_error_does_and_a_little_less_does_not(question, wanted)
         *(Question(one, "curator", users=100_000, periods=8, delta=1e-8, share=0.3, length=4) for one in STATISTICS[1:]),
         Question(trust="curator", users=30_000, periods=40, changes=2),
         Question(users=2_340_145, periods=18, changes=8, change=0.39, readings=30_447, epsilon=7.47),
+        Question("words", "shuffler", "period", users=12_630, periods=1, epsilon=1.45, share=0.032, length=3),
+        Question("words", unit="period", users=1_427_512, periods=35, epsilon=6.32, target="cumulative", length=3),
     ],
 )
 def test_more_users_and_more_epsilon_never_give_a_worse_answer(question):
-    """Not by chance either, and not where THRESH's thresholds rise above a change; seen to fail with draws of another order,
-    and with all users in THRESH."""
+    """Not by chance either, and not where THRESH's thresholds rise above a change, or those of a search whose reports have
+    few points; seen to fail with draws of another order, with all users in THRESH, and with all epsilon in TreeHist. What is
+    simulated or searched goes in steps."""
     before = {one.method: one.rank for one in plan(question).predictions}
     for field in ("users", "epsilon"):
         last = before
-        for factor in (1.05, 2):
+        for factor in (1.02, 1.3, 2):
             value = min(20.0, getattr(question, field) * factor)
             better = replace(question, **{field: round(getattr(question, field) * factor) if field == "users" else value})
             found = {one.method: one.rank for one in plan(better).predictions}
-            assert all(found[name] < rank for name, rank in last.items()), (field, factor)
+            assert all(found[name] <= rank for name, rank in last.items()), (field, factor)
             last = found
+        if field == "users" or question.epsilon < 6:  # a report of more can tell no more
+            assert all(found[name] < rank for name, rank in before.items())
 
 
 @pytest.mark.parametrize(
@@ -384,7 +389,7 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
 def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, runs):
     """Within 10 %: a prediction that is 15 % off fails, and so does one for other data."""
     method = of(name, question)
-    settings, predicted = settled(method, question), error(name, question)
+    settings, predicted, question = settled(method, question), error(name, question), method.less(question)
     squares = np.concatenate([np.square(TRUTHS[name](question, settings, 40_000 + run)[:, 0]) for run in range(runs)])
     assert math.sqrt(np.nanmean(squares)) == pytest.approx(predicted, rel=0.1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from scipy.optimize import brentq
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evolvingdp.planning.shuffled import Mixed
 
 BETA = 0.05  # of what is missed, or listed and held by nobody
+RUNGS = (10, 11, 12, 14, 16, 18, 20, 22, 25, 28, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90)
 LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
 
 
@@ -22,6 +23,12 @@ def rounded(value: float, digits: int = 2, up: bool = True) -> float:
     """To so many digits, upwards or downwards."""
     unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
     return float(f"{(math.ceil if up else math.floor)(value / unit + (-1e-9 if up else 1e-9)) * unit:.12g}")
+
+
+def rung(value: float) -> float:
+    """The round number below, or itself."""
+    ten = math.floor(math.log10(value)) - 1
+    return max(one for step in RUNGS if (one := float(f"{step}e{ten}")) <= value)
 
 
 def turn(
@@ -83,7 +90,15 @@ class Method:
     trust: str = "nobody"
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
+    in_steps: bool = False  # of users and epsilon: `less`
     mixed: Mixed | None = None  # what its reports are to a shuffler, where it gains by one
+
+    def less(self, question: Question) -> Question:
+        """What it is asked instead. Where errors are simulated, or jump, those of round numbers stand for all up to the next
+        ones, so that more users or epsilon are not worse by chance: a method may always use less."""
+        if not self.in_steps:
+            return question
+        return replace(question, users=int(rung(question.users)), epsilon=rung(question.epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 from scipy.stats import binom, norm
 
-from evolvingdp.core.detection import detect_many
+from evolvingdp.core.detection import Watch, detect_many
 from evolvingdp.core.reports import BITS, Hashed, Report, best_report
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.constants import most_users, unit
-from evolvingdp.evolving.rivals.choosing import filled, follow, voted
+from evolvingdp.evolving.rivals.choosing import filled, voted
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, steps
@@ -33,7 +33,7 @@ from evolvingdp.planning.shuffled import ONCE
 
 SHARES, PERIOD = ("mean", "frequencies"), ("period",)
 _FEW_REPORTS = 20  # of an answer
-_DRAWN, _CALLED = 12_000, 1_500  # periods that a prediction simulates: of all its runs at once, or one by one
+_DRAWN = 12_000  # periods that a prediction simulates, of all its runs
 _MOST_RUNS, _FEW_RUNS = 250, 5
 _SEEN = 1.25  # how much larger a change has to be than the lowest threshold
 _NORMAL = norm.ppf((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
@@ -164,8 +164,8 @@ def _crowds(question: Question) -> list[int]:
     all_of_them = min(question.users, most_users(question.jump / _SEEN / 2, *size))
     if not all_of_them:
         raise CannotServeError(
-            f"the lowest threshold that users vote by is {2 * unit(question.users, *size):.2g}, and a change of "
-            f"{question.jump:g} is not seen, or only just"
+            f"users vote for an update once their mean has moved by {2 * unit(question.users, *size):.2g} at least, and a "
+            f"change of {question.jump:g} is not seen, or only just"
         )
     sure = 3 * math.sqrt(0.5 / question.readings)  # what a user sees of a change is off by a third of it
     distances = question.jump * np.arange(1, min(question.moves, 1 / question.jump) + 1) - sure
@@ -187,9 +187,9 @@ def _voted_expected(question: Question, settings: Thresh) -> Expected:
     return replace(found, own_error=0.0, note="where the number of changes is promised: after more its last estimate stays")
 
 
-def _runs(question: Question, streams: int, drawn: int) -> int:
+def _runs(question: Question, streams: int) -> int:
     """How many streams a prediction simulates; 0: as many as it has time for."""
-    return streams or min(_MOST_RUNS, max(_FEW_RUNS, drawn // question.periods))
+    return streams or min(_MOST_RUNS, max(_FEW_RUNS, _DRAWN // question.periods))
 
 
 def summed_up(question: Question, errors: Array, weight: float, note: str = "") -> Expected:
@@ -210,53 +210,55 @@ def weight_of_a_period(question: Question, online: bool) -> float:
     return float(digamma(stretch + 1) - digamma(1)) / stretch if online else 1 / stretch
 
 
-@dataclass
-class Draws:
-    """What a simulation asks of a generator, by inverse laws of uniform numbers, which are the same for all users and
-    epsilon: it is not by chance that more of them help."""
+@lru_cache(maxsize=4)
+def _told(question: Question, settings: Once, runs: int) -> tuple[Array, Array, Array]:
+    """Of so many streams the shares, and what users who are dealt to periods report of them: how many, and what they tell,
+    (periods, runs) each. The uniform numbers are the same for all users and epsilon: it is not by chance that more help."""
+    shares, report, left = _moving(question, runs).T, settings.report, np.full(runs, float(settings.n_users))
+    uniform, reports = stream(0, "planner", "reports").random((2, runs, question.periods)).T, np.empty(shares.shape)
+    for lot, chance in enumerate(1 / np.arange(question.periods, 0, -1)):
+        reports[lot] = binom.ppf(uniform[lot, :, 0], left, chance)
+        left = left - reports[lot]
+    return shares, reports, _estimates(report, uniform[..., 1], reports, shares)
 
-    uniform: Generator
 
-    def binomial(self, n: ArrayLike, p: ArrayLike) -> NDArray[np.int64]:
-        many, chance = np.broadcast_arrays(n, p)
-        return np.asarray(binom.ppf(self.uniform.random(many.shape), many, chance), dtype=np.int64)
-
-    def multinomial(self, n: ArrayLike, pvals: Array) -> NDArray[np.int64]:
-        """Halves, halves of halves and so on: few calls."""
-        many, parts = np.asarray(n)[..., None], pvals.shape[-1]
-        size = 1 << (parts - 1).bit_length()
-        padded = np.concatenate([pvals, np.zeros((*pvals.shape[:-1], size - parts))], axis=-1)
-        while many.shape[-1] < size:
-            halves = padded.reshape(*pvals.shape[:-1], many.shape[-1], 2, -1).sum(axis=-1)
-            first = self.binomial(many, halves[..., 0] / np.maximum(halves.sum(axis=-1), 1e-300))
-            many = np.stack([first, many - first], axis=-1).reshape(*first.shape[:-1], -1)
-        return many[..., :parts]
+def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) -> Array:
+    supports = binom.ppf(uniform, reports, report.other + shares * (report.own - report.other))
+    with np.errstate(invalid="ignore"):
+        return np.asarray((supports / reports - report.other) / (report.own - report.other))
 
 
 def _watched_expected(question: Question, settings: Once, streams: int = 0, online: bool = False) -> Expected:
     """A bit, or one word, in whose series changes are looked for."""
-    shares, report = _moving(question, _runs(question, streams, _DRAWN)), settings.report
-    uniform, left = stream(0, "planner", "reports").random((2, *shares.shape)), np.full(len(shares), float(question.users))
-    reports = np.empty(shares.shape)
-    for lot in range(question.periods):
-        reports[:, lot] = binom.ppf(uniform[0, :, lot], left, 1 / (question.periods - lot))
-        left = left - reports[:, lot]
-    supports = binom.ppf(uniform[1], reports, report.other + shares * (report.own - report.other))
-    with np.errstate(invalid="ignore"):
-        told = (supports / reports - report.other) / (report.own - report.other)
-    found = detect_many(told.T, reports.T, report.largest_variance, online=online).estimates.T
-    mean = question.statistic == "mean"  # of which `follow` tells these
-    found = np.clip([filled(one) for one in found], 0, 1) if mean else np.nan_to_num(found)
-    return summed_up(question, found - shares, weight_of_a_period(question, online))
+    shares, reports, told = _told(question, settings, _runs(question, streams))
+    fit = detect_many(told, reports, settings.report.largest_variance, online=online)
+    return _followed(question, fit.estimates, shares, online)
+
+
+def _followed(question: Question, estimates: Array, shares: Array, online: bool = True) -> Expected:
+    """Those of a mean are clipped, and none is missing, as `follow` has them."""
+    mean = question.statistic == "mean"
+    found = np.clip([filled(one) for one in estimates.T], 0, 1) if mean else np.nan_to_num(estimates.T)
+    return summed_up(question, found - shares.T, weight_of_a_period(question, online))
 
 
 def _called_expected(question: Question, settings: Reserve, streams: int = 0) -> Expected:
-    """Run by run, of crews that are called."""
-    shares, errors = _moving(question, _runs(question, streams, _CALLED)), []
-    for run, truth in enumerate(shares):
-        draws: Any = Draws(stream(0, "planner", "reserve", run))
-        errors.append(follow(settings, BitStream.make([question.users], truth, 1), draws) - truth)
-    return summed_up(question, np.array(errors), weight_of_a_period(question, True))
+    """Of crews that are called, as `reserve.Server` calls them, in all runs at once."""
+    shares, reports, told = _told(question, settings.once, runs := _runs(question, streams))
+    uniform, report = stream(0, "planner", "crews").random(shares.shape), settings.report
+    crews = np.array([*settings.parts[1:], 0])
+    watch, found, (called, since) = Watch(question.periods, 1, series=runs), [], np.zeros((2, runs), dtype=np.int64)
+    for period, (share, many, one) in enumerate(zip(shares, reports, told, strict=True)):
+        watch.tell(one[:, None], many, report.largest_variance)
+        changed = (called == 0) | watch.explained & (watch.start >= since)
+        if (asked := changed & (called < len(crews) - 1)).any():
+            more = np.where(asked, crews[called], 0)
+            both = np.nan_to_num(one) * many + np.nan_to_num(_estimates(report, uniform[period], more, share)) * more
+            with np.errstate(invalid="ignore"):
+                watch.tell((both / (many + more))[:, None], many + more, report.largest_variance, again=True)
+            called, since = called + asked, np.where(asked, period + 1, since)
+        found.append(watch.estimate[:, 0])
+    return _followed(question, np.array(found), shares)
 
 
 def cut(question: Question, settings: Once, reports: ArrayLike) -> Array:
@@ -286,7 +288,7 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
     return Expected(None, found, found)
 
 
-_FOLLOW: dict[str, Any] = {"targets": PERIOD, "simulated": True}
+_FOLLOW: dict[str, Any] = {"targets": PERIOD, "simulated": True, "in_steps": True}
 _WATCHED = replace(ONCE, settle=partial(_watched, kind=Hashed))
 METHODS = [
     Method(

@@ -8,72 +8,91 @@ from __future__ import annotations
 import math
 from functools import cache, lru_cache
 
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.planning import planned, sketch_size
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung, turn
 from evolvingdp.planning.local import enough_reports
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shuffled import Mixed
 
 LARGEST = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
-_LEAST, _MOST = 4.0, 4 * 1.25**15  # thresholds, in standard errors of whole words
+_LEAST, _MOST, _STEP = 4.0, 4 * 1.05**69, 1.05  # thresholds, in standard errors of whole words
+_MISSED = -float(ndtri(BETA))  # standard errors above the threshold, where all but so few words are found
+_RUNGS = 12  # of epsilon that are tried: to less than a third
 
 
-def _reports(question: Question) -> float:
+def _reports(question: Question) -> int:
     """Reports that one answer reads: those of its periods, where each user reports once, or of everybody in each of them."""
-    return question.users * question.pooled / question.of_a_unit
+    return max(1, int(question.users * question.pooled / question.of_a_unit))
 
 
 @lru_cache
 def _tree_hist(question: Question) -> TreeHist:
-    """The lowest threshold, of steps of a quarter, at which a search can end; the rest as for `planned`."""
+    """The one that finds most at this epsilon or less, as a report may always use less: sketches for a large epsilon, which
+    have few points, can need higher thresholds."""
     if question.unit == "user":
         enough_reports(question)
-    users = int(_reports(question))
-    if users < 1000:
+    if (users := _reports(question)) < 1000:
         raise CannotServeError(
             f"an answer has {users} reports, and a search needs 1,000", f"--users {_times(question, 1000)}"
         )
-    epsilon = min(question.epsilon, LARGEST)  # a report at less epsilon than is allowed always serves
+    best, least, epsilon = None, float(users), min(question.epsilon, LARGEST)
+    for _ in range(_RUNGS):
+        if (_LEAST + _MISSED) * OLH(epsilon).standard_error(users) >= least:
+            break
+        made = _search(epsilon, users, question.length)
+        if made and (found := _found(question, made)) < least:
+            best, least = made, found
+        epsilon = rung(0.99 * epsilon)
+    if not best:
+        raise CannotServeError(
+            f"no threshold lets a search among words of {question.length} letters end with {users:,} reports, and find one",
+            "--length 6" if question.length > 6 else "",
+        )
+    return best
+
+
+@lru_cache(maxsize=512)
+def _search(epsilon: float, users: int, length: int) -> TreeHist | None:
+    """The lowest threshold, of steps of a twentieth, at which it can end; the rest as for `planned`."""
     error = OLH(epsilon).standard_error(users)
 
     @cache
     def search(factor: float) -> TreeHist | None:
         try:
-            return planned(epsilon, users, factor * error, length=question.length)
+            return planned(epsilon, users, factor * error, length=length)
         except ValueError:
             return None
 
     lowest = _LEAST
     if not search(_LEAST) and search(_MOST):
-        lowest = turn(lambda factor: -1.0 if search(factor) else 1.0, _LEAST, _MOST, 0.05, _step_above)
-    if not (found := search(lowest)):
-        raise CannotServeError(
-            f"no threshold lets a search among words of {question.length} letters end with {users:,} reports", "--length 6"
-        )
-    return found
+        lowest = turn(lambda factor: -1.0 if search(factor) else 1.0, _LEAST, _MOST, 0.02, _step_above)
+    return search(lowest)
 
 
 def _step_above(factor: float) -> float:
-    return float(_LEAST * 1.25 ** math.ceil(math.log(factor / _LEAST, 1.25) - 1e-9))
+    return float(_LEAST * _STEP ** math.ceil(math.log(factor / _LEAST, _STEP) - 1e-9))
+
+
+def _found(question: Question, settings: TreeHist) -> float:
+    """A word is found where its estimate reaches the last cut; those of earlier levels are looser."""
+    return settings.threshold + _MISSED * _error(question, settings)
+
+
+def _error(question: Question, settings: TreeHist) -> float:
+    users = _reports(question)
+    return settings.level_error(settings.tree.depth - 1, users, question.level * users)
 
 
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
-    """A word is found where its estimate reaches the last cut; those of earlier levels are looser."""
-    users = int(_reports(question))
-    error = settings.level_error(settings.tree.depth - 1, users, question.level * users)
-    found = (settings.threshold + float(norm.isf(BETA)) * error) / users
-    if found > 1:
-        raise CannotServeError(
-            f"a word would need {found:.3g} times all users to be found", f"--users {_times(question, 2 * found * users)}"
-        )
+    users, found = _reports(question), _found(question, settings) / _reports(question)
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     left_out = max(0.0, 1 / users - 1 / (question.users * question.pooled))  # whose words an answer reads is chance, too
-    size = math.hypot(error / users, math.sqrt(question.level * (1 - question.level) * left_out))
+    size = math.hypot(_error(question, settings) / users, math.sqrt(question.level * (1 - question.level) * left_out))
     return Expected.normal(size, found_from=found, note=note)
 
 
@@ -83,10 +102,10 @@ def _times(question: Question, reports: float) -> str:
 
 
 def _values(epsilon: float, question: Question) -> tuple[float, float]:
-    space = geometry(epsilon, sketch_size(max(1, int(_reports(question))))[1])
+    space = geometry(epsilon, sketch_size(_reports(question))[1])
     return 1 / space.share, space.common / space.points
 
 
 METHODS = [
-    Method("TreeHist", ("words",), _tree_hist, _tree_hist_expected, mixed=Mixed(None, _values)),
+    Method("TreeHist", ("words",), _tree_hist, _tree_hist_expected, mixed=Mixed(None, _values), in_steps=True),
 ]

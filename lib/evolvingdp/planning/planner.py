@@ -43,7 +43,7 @@ def asked(question: Question) -> list[Method]:
 def settled(method: Method, question: Question) -> Any:
     """The library's settings; raises CannotServeError with what would work."""
     _refused(method, question)
-    return method.settle(question)
+    return method.settle(method.less(question))
 
 
 def _refused(method: Method, question: Question) -> None:
@@ -62,14 +62,14 @@ def _refused(method: Method, question: Question) -> None:
 
 def expected(method: Method, question: Question, streams: int = 0) -> Expected:
     """The error in shares; `streams`: how many are simulated where there is no formula, 0 for as many as there is time."""
-    settings = settled(method, question)
-    return method.expect(question, settings, streams) if method.simulated else method.expect(question, settings)
+    settings, less = settled(method, question), method.less(question)
+    return method.expect(less, settings, streams) if method.simulated else method.expect(less, settings)
 
 
 def _ask(method: Method, question: Question) -> Prediction | Refusal:
     try:
         settings = settled(method, question)
-        found = method.expect(question, settings)
+        found = method.expect(method.less(question), settings)
     except CannotServeError as reason:
         return Refusal(method.name, str(reason), reason.nearest or _nearest(method, question))
     except ValueError as error:
@@ -77,7 +77,7 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
     if (found.standard_error or 0.0) > _USELESS:
         found = replace(found, note="no better than a guess")
     said = texts.of(method.name, question, method.trust == "shuffler", method.mixed.once if method.mixed else None)
-    how = "exact simulation" if method.simulated else "formula"
+    how = "simulated" if method.simulated else "formula"
     return Prediction(method=method.name, how=how, settings=repr(settings), **vars(found), **said)
 
 

@@ -19,7 +19,7 @@ def asked(question: Question) -> str:
         "mean": f"A mean near {question.level:g}",
         "frequencies": f"The frequencies of {question.items:,} words, one near {question.level:g}",
         "words": f"Words of at most {question.length} letters without a list",
-        "hot": f"Which of {question.items:,} items are hot, {question.events:,} in all",
+        "hot": f"Which of {question.items:,} items are hot, {question.events:,} in all; ordinary is {question.usual:.2g}",
     }[question.statistic]
     when = {
         "period": f"in each of {question.periods:,} periods",

@@ -22,6 +22,13 @@ _LEAST_DELTA = 1e-12
 _MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
 
 
+Values = Callable[[float, Question], tuple[float, float]]
+
+
+def _hashed(epsilon: float, _: Question) -> tuple[float, float]:
+    return hashed(epsilon)
+
+
 @dataclass(frozen=True)
 class Mixed:
     """What kind of reports a method sends, that are not bits: `values` and both of `Shuffled` at an epsilon.
@@ -31,7 +38,7 @@ class Mixed:
     """
 
     once: bool | None
-    values: Callable[[float, Question], tuple[float, float]] = lambda epsilon, _: hashed(epsilon)
+    values: Values = _hashed
     settle: Callable[..., Any] | None = None
 
     def question(self, asked: Question) -> Question:
@@ -49,16 +56,16 @@ class Mixed:
         if delta < _LEAST_DELTA:
             least = asked.failure * _LEAST_DELTA / delta
             raise CannotServeError(f"the bound is for a delta of {least:.2g} or more", f"--delta {1.1 * least:.2g}")
-        one = epsilon if users < 2 else _amplified(epsilon, delta, users, self, asked)
+        one = epsilon if users < 2 else _amplified(epsilon, delta, users, self.values, asked)
         return replace(asked, epsilon=one, unit=asked.unit if once or asked.unit == "report" else "period")
 
 
 @lru_cache(maxsize=1024)
-def _amplified(epsilon: float, delta: float, users: int, mixed: Mixed, asked: Question) -> float:
+def _amplified(epsilon: float, delta: float, users: int, values: Values, asked: Question) -> float:
     """Above what reports are made for, theirs serves, too."""
     if asked.statistic == "mean":
         return epsilon_of_a_report(min(epsilon, _MOST_BIT), delta, users, lambda _: (2, 0.0), _MOST_BIT)
-    return epsilon_of_a_report(min(epsilon, _MOST_HASH), delta, users, lambda one: mixed.values(one, asked), _MOST_HASH)
+    return epsilon_of_a_report(min(epsilon, _MOST_HASH), delta, users, lambda one: values(one, asked), _MOST_HASH)
 
 
 ONCE = Mixed(True)
