@@ -3,9 +3,11 @@
 **Computes** the sums of the samples of each day, and with `between` the mean of the samples between the ends of two days.
 
 **Guarantee.** User-level epsilon-DP, with `delta` (epsilon, delta)-DP, for all days together; neighbours as in `settings`.
+`between` is a function of noisy sums: it costs nothing.
+
 A sample is in one day's sum, so a user with m samples, c of them a day at most, moves the days by m in l1; the square of the
 change in l2 is convex in what each day moves by, so that it is largest where days move by c, as many as m allows, and one by
-the rest.  `between` is a function of noisy sums: it costs nothing.
+the rest.
 
 **State.** Secret; it belongs to its `Days`, others refuse it.  One that goes on twice repeats its noise: go on once.
 
