@@ -66,7 +66,6 @@ ratio_differences >= 1                      Differences of Algorithm 2's running
 ? smoothed_most <= 1.02                     With the most it does no harm: error over that as reported
 ? averaged_most >= 1                        There averages do: the same ratio
 ? half <= largest_used <= half              Blocks of 1, 1, 2, 4, ... use only a power of two of samples: the largest
-? alone_over_recommended <= 1               Noise in every epoch, and totals, beat the recommended running mean of samples: ratio of errors
 """
 
 ALARM = 1e-3  # of a query, at which noises are compared: false alarms are decided far out
@@ -177,7 +176,6 @@ def _hot(params: Any, table: pd.DataFrame, method: str) -> tuple[float, float]:
 def _of_addresses(params: Any, table: pd.DataFrame) -> dict[str, float]:
     """Chosen after one look, at seed 1; tried at seeds that nobody has looked at."""
     mean, users = errors(table), part(table, "users").groupby(["n_users", "method"]).error.mean()
-    means = running(table).set_index(["n_users", "method"]).error[params.sample_users]
     used = part(table, "mean").groupby("method").used.max()
     return {
         "drift_tuned": _ratio(mean, TUNED, ONCE),
@@ -187,7 +185,6 @@ def _of_addresses(params: Any, table: pd.DataFrame) -> dict[str, float]:
         "averaged_most": _ratio(users[max(params.n_users_sweep)], HINDSIGHT, ONCE),
         "half": 1 << (counted(params).horizon.bit_length() - 1),
         "largest_used": float(used[["Algorithm 4", "Algorithm 5", "Algorithm 6"]].max()),
-        "alone_over_recommended": means[trusted.ALONE] / means["recommended"],
     }
 
 
