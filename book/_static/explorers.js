@@ -69,7 +69,8 @@ document.addEventListener("DOMContentLoaded", () => {
       slider.setAttribute("aria-valuetext", frame.stop);
     });
   }
-  // what has moved to another page: its old address leads there
-  const gone = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest(".moved");
-  if (gone) location.replace(gone.dataset.to + location.hash);
+  // what a chapter no longer has is on its in-depth page: its old address leads there
+  const depth = location.pathname.split("/").pop().replace(/\.html$/, "_in_depth.html");
+  const gone = location.hash && !document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (gone && document.querySelector(`article a[href^="${depth}"]`)) location.replace(depth + location.hash);
 });

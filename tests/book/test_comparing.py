@@ -107,7 +107,7 @@ def test_yours_stand_beside_ours_with_every_difference(small_book):
     ]
     page = BeautifulSoup((first.parent / "toy-line.html").read_text(), "html.parser").article
     files = [image["src"] for image in page.select("img")] + [link["href"] for link in page.select("a.download")]
-    assert len(set(files)) == 4 + 2 + 8  # pictures for light and dark pages, tables, files of both runs
+    assert len(set(files)) == 2 + 2 + 8  # pictures, tables, files of both runs
     assert all((first.parent / file).is_file() for file in files)
     assert "--seed 7 -p epsilon 1.0" in page.get_text()
     assert [path.name for path in first.parents[1].iterdir()] == ["html"], "what it was made of is gone"

@@ -60,7 +60,8 @@ def code(solution: str) -> dict[str, Any]:
 def test_a_chapter_is_a_story_in_the_order_in_which_a_newcomer_asks(chapter):
     """Picture, code with its output, measurement, which method, promise, way on; no formula before its promise."""
     page = (BOOK / f"{chapter}.md").read_text()
-    asked = ["```{live} ", "```{snippet}", "```{measured-figure} ", "## Which method", "## What is promised", "```{moved} "]
+    shown = ["```{live} ", "```{code-cell}", "```{measured-figure} "]
+    asked = [*shown, "## Which method", "## What is promised", "## Where to go on"]
     places = [page.index(start) for start in asked]
     assert places == sorted(places)
     assert "$$" not in page[: places[4]]

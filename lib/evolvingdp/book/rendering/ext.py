@@ -38,9 +38,11 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.book import citing, dated
 from evolvingdp.book.checkout import Project
+from evolvingdp.book.files import LIBRARY
 from evolvingdp.book.planned import plan
-from evolvingdp.book.rendering import api, dark, reproduction, snippets, theme
+from evolvingdp.book.rendering import api, reproduction, theme
 from evolvingdp.book.running import problems
+from evolvingdp.core.tables import DATA
 
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
     "explorer": "explorers.page", "cards": "cards.written", "planner": "fields.shown", "peers": "peers.section",
@@ -196,6 +198,14 @@ class Plan(SphinxDirective):
         return [nodes.literal_block(text, text, language="text", classes=["planned"])]
 
 
+def _depend_on_the_library(app: Sphinx, page: str, source: list[str]) -> None:
+    """A changed library, or other data, has pages with code read again, and their code run."""
+    if "{code-cell}" in source[0]:
+        code = (path for path in LIBRARY.rglob("*.py") if "book" not in path.relative_to(LIBRARY).parts)
+        for path in (*code, *DATA.glob("*.csv*")):
+            app.env.note_dependency(str(path))
+
+
 def _find_drawn(app: Sphinx) -> None:
     sys.path.insert(0, str(Path(app.srcdir) / "book"))
 
@@ -203,6 +213,7 @@ def _find_drawn(app: Sphinx) -> None:
 def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("builder-inited", refuse_stale_pages)
     app.connect("builder-inited", _find_drawn)
+    app.connect("source-read", _depend_on_the_library)
     app.add_config_value("made_with", theme.made_with(), "env")  # made with something else: all pages are read again
     app.add_transform(KeepLabels)
     app.add_role("value", Value())
@@ -211,7 +222,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     app.add_css_file("ideas.css")
     app.add_js_file("explorers.js")
-    for part in (api, dark, reproduction, snippets, theme):
+    for part in (api, reproduction, theme):
         part.setup(app)
     register_plugin("pybtex.style.formatting", "linked", Linked)
     # looked up for every citation, in the lists of all installed packages unless it is registered

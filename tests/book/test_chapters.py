@@ -1,9 +1,9 @@
-"""Code with its output, addresses that moved, and live pictures: right on the page, kept, and refused where wrong."""
+"""Code with its output, addresses that moved, and live pictures: right on the page, and refused where wrong."""
 
 from __future__ import annotations
 
 import json
-import re
+import pickle
 
 import pytest
 from accessibility import DESKTOP
@@ -13,63 +13,61 @@ from browsing import in_browser, new_page, opened
 from drawn import live
 from drawn.svg import Drawing
 from evolvingdp.book.files import BookError
-from evolvingdp.book.rendering import snippets
 from evolvingdp.book.rendering.build import build, render
 from support import REPOSITORY
 
 STATIC = REPOSITORY / "book" / "_static"
-PAGE = """# A chapter
+PAGE = """---
+file_format: mystnb
+kernelspec: { name: python3 }
+---
 
-```{snippet}
+# A chapter
+
+```{code-cell}
 import pandas as pd
 sizes = [3, 12]
 print(len(sizes))
 ```
 
-```{snippet}
+```{code-cell}
 pd.DataFrame({"size": sizes}, index=pd.Index(["a", "<b>"], name="who"))
 ```
 
-## Where to go on
-
-```{moved} in_depth
-```
+{doc}`chapter_in_depth`
 """
 
 
-def test_snippets_share_their_names_and_show_prints_values_frames_and_figures():
-    figure = "import matplotlib\nmatplotlib.use('agg')\nfrom matplotlib.figure import Figure\nf = Figure()\nf.subplots()\nf"
-    told = snippets.outputs(["x = 3\nprint(x)", "x + 1", "import pandas\npandas.Series([x], name='y').to_frame()", figure])
-    assert [one.get("text") for one in told] == ["3\n", "4", "", ""]
-    assert re.findall(r"<td>(\d)</td>", told[2]["html"]) == ["3"]
-    assert told[3]["html"].startswith("<svg")
-
-
-def test_a_page_shows_outputs_and_forwards_moved_addresses_and_no_snippet_that_fails(small_book):
-    chapter, depth = small_book.root / "book" / "chapter.md", small_book.root / "book" / "in_depth.md"
+def test_a_page_shows_what_its_code_gives_forwards_old_addresses_and_shows_no_code_that_fails_or_warns(small_book):
+    chapter, depth = small_book.root / "book" / "chapter.md", small_book.root / "book" / "chapter_in_depth.md"
     chapter.write_text(PAGE)
     depth.write_text("# In depth\n\n(old-name)=\n\n## A proof\n\nWords.\n")
     toc = small_book.root / "_toc.yml"
-    toc.write_text(toc.read_text().replace("sections: [", "sections: [{file: book/in_depth}, "))
+    toc.write_text(toc.read_text().replace("sections: [", "sections: [{file: book/chapter_in_depth}, "))
     build(small_book, "quick", print)
     html = small_book.root / "_build" / "html" / "book" / "chapter.html"
     soup = BeautifulSoup(html.read_text(), "html.parser")
-    assert [one.text.strip() for one in soup.select(".snippet .given pre")] == ["2"]
-    assert [one.text for one in soup.select(".snippet td")] == ["a", "3", "<b>", "12"]
-    left = {one["id"] for one in soup.select(".moved span")}
-    assert {"old-name", "a-proof", "in-depth"} <= left
-    assert not left & {one["id"] for one in soup.select("[id]") if not one.find_parent(class_="moved")}
+    assert [one.text.strip() for one in soup.select(".cell_output pre")] == ["2"]
+    assert [one.text for one in soup.select(".cell_output tbody :is(th, td)")] == ["a", "3", "<b>", "12"]
 
     def look(browser):
         tab, problems = new_page(browser, f"{html.parents[1].as_uri()}/", DESKTOP, "light")
         tab.goto(f"{html.as_uri()}#old-name", wait_until="commit")
-        tab.wait_for_url("**/in_depth.html#old-name")
+        tab.wait_for_url("**/chapter_in_depth.html#old-name")
         return problems
 
     assert in_browser(look) == []
-    chapter.write_text(PAGE.replace("print(len(sizes))", "1 / 'a'"))
-    with pytest.raises(BookError, match=r"chapter\.md:3: .*fails(.|\n)*TypeError"):
-        render(small_book, print)
+    for code, said in (("1 / 'a'", "TypeError"), ("import warnings; warnings.warn('old')", "stderr was found")):
+        chapter.write_text(PAGE.replace("print(len(sizes))", code))
+        with pytest.raises(BookError, match=rf"chapter\.md(.|\n)*{said}"):
+            render(small_book, print)
+
+
+def test_a_page_with_code_is_read_again_where_the_library_changes(small_book):
+    with (small_book.root / "_build" / ".doctrees" / "environment.pickle").open("rb") as file:
+        depends = pickle.load(file).dependencies
+    assert any(path.endswith("lib/evolvingdp/core/noise.py") for path in depends["book/chapter"])
+    assert not any("evolvingdp" in path for path in depends["book/chapter_in_depth"])
 
 
 # Live pictures
