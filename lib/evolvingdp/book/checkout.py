@@ -30,7 +30,7 @@ from evolvingdp.core.tables import DATA
 
 RESULTS = "book/results/"
 COMPUTE = ("numpy", "pandas", "scipy", "scikit-learn", "pydantic")  # the packages on which numbers depend
-DRAW = ("matplotlib", "seaborn", "ipykernel", "tabulate", "pybtex", "latexcodec", "markdown-it-py")  # and pages besides
+DRAW = ("matplotlib", "seaborn", "ipykernel", "tabulate", "latexcodec")  # and pages besides
 _IMPORTED = re.compile(rb"^\s*(?:from|import) evolvingdp(?:\.| import )(notebooks\.\w+|\w+)", re.MULTILINE)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pybtex.database import BibliographyData, Entry, parse_file
 
 from evolvingdp.book.files import REPOSITORY
 
@@ -26,8 +25,11 @@ def citation(root: Path = REPOSITORY) -> dict[str, Any]:
 
 
 def paper(key: str, root: Path = REPOSITORY) -> str:
-    """The entry `key` of references.bib as BibTeX; raises KeyError where there is none."""
-    return _bibtex(key, parse_file(root / "book" / "references.bib").entries[key])
+    """The entry `key` of references.bib, as it stands there; raises KeyError where there is none."""
+    found = re.search(rf"^@\w+\{{{re.escape(key)},.*?^\}}\n", (root / "book" / "references.bib").read_text(), re.M | re.S)
+    if not found:
+        raise KeyError(key)
+    return found[0]
 
 
 def address(fields: Mapping[str, str]) -> str:
@@ -37,25 +39,22 @@ def address(fields: Mapping[str, str]) -> str:
 
 def book(root: Path = REPOSITORY) -> str:
     """The whole book as BibTeX."""
-    return _bibtex(KEY, _software(citation(root)))
+    return _entry("software", KEY, citation(root))
 
 
 def chapter(name: str, title: str, records: Iterable[Mapping[str, Any]], root: Path = REPOSITORY) -> str:
     """The experiments of the chapter `name` as BibTeX, with the version and the commits of their provenance `records`."""
     records = list(records)
-    entry = _software(citation(root), f"{title}: experiments of ")
-    entry.fields["version"] = ", ".join(sorted({record["version"] for record in records}))
-    entry.fields["note"] = commits(records)
-    return _bibtex(f"{KEY}-{name.replace('_', '-')}", entry)
+    version = ", ".join(sorted({record["version"] for record in records}))
+    told = {"title": f"{title}: experiments of ", "version": version, "note": commits(records)}
+    return _entry("software", f"{KEY}-{name.replace('_', '-')}", citation(root), **told)
 
 
 def figure(figure_id: str, record: Mapping[str, Any], root: Path = REPOSITORY) -> str:
     """One figure as BibTeX, with the version and commit of its provenance `record`."""
-    entry = _software(citation(root), f"Figure {figure_id} of ")
-    entry.type = "misc"
-    entry.fields.pop("version")
-    entry.fields["howpublished"] = f"Version {record['version']}, commit {record['commit']}"
-    return _bibtex(f"{KEY}-{figure_id}", entry)
+    made = f"Version {record['version']}, commit {record['commit']}"
+    told = {"title": f"Figure {figure_id} of ", "version": "", "howpublished": made}
+    return _entry("misc", f"{KEY}-{figure_id}", citation(root), **told)
 
 
 def commits(records: Iterable[Mapping[str, Any]]) -> str:
@@ -69,27 +68,17 @@ def commits(records: Iterable[Mapping[str, Any]]) -> str:
     return f"Results computed: {'; '.join(each)}"
 
 
-def _software(facts: Mapping[str, Any], before_title: str = "") -> Entry:
+def _entry(kind: str, key: str, facts: Mapping[str, Any], title: str = "", **more: str) -> str:
+    """BibTeX of the book by CITATION.cff's `facts`, its title behind the words of `title`; an empty field is left out."""
+    names = (
+        f"{{{one['name']}}}" if "name" in one else f"{one['family-names']}, {one['given-names']}" for one in facts["authors"]
+    )
     released = str(facts["date-released"])
-    fields = {
-        "author": " and ".join(_author(author) for author in facts["authors"]),
-        "title": f"{before_title}{{{facts['title']}}}",
-        "version": str(facts["version"]),
-        "year": released[:4],
-        "date": released,
-    }
-    return Entry("software", fields=fields | {"url": facts["url"]} if "url" in facts else fields)
+    fields = {"author": " and ".join(names), "title": f"{title}{{{facts['title']}}}", "version": str(facts["version"])}
+    fields |= {"year": released[:4], "date": released, "url": facts.get("url", "")} | more
+    lines = (f"  {name} = {{{value if name == 'url' else _escaped(value)}}}" for name, value in fields.items() if value)
+    return f"@{kind}{{{key},\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _author(author: Mapping[str, str]) -> str:
-    """A person, or an entity, whose name BibTeX must not take apart."""
-    return f"{{{author['name']}}}" if "name" in author else f"{author['family-names']}, {author['given-names']}"
-
-
-def _bibtex(key: str, entry: Entry) -> str:
-    """`entry` as BibTeX text of its own, indented by two spaces."""
-    persons = {role: " and ".join(map(str, people)) for role, people in entry.persons.items()}
-    whole = Entry(entry.type, fields={**persons, **dict(entry.fields.items())})
-    text: str = BibliographyData(entries={key: whole}).to_string("bibtex", encoding=None)
-    text = re.sub(r"^ +(doi|url) = .*", lambda line: line[0].replace("\\", ""), text, flags=re.MULTILINE)
-    return text.replace("    ", "  ").strip() + "\n"
+def _escaped(text: str) -> str:
+    return re.sub(r"([&%#_])", r"\\\1", text)
