@@ -55,7 +55,7 @@ ITEMS = {
     },
 }
 PAPERS = list(ITEMS)
-VALUE = {"value": "a/b x", "printed": 0.86, "tolerance": 0.05, "because": "its deviation"}
+NUMBER = {"holds": "a/b: 0.86 - 0.05 <= x <= 0.86 + 0.05", "because": "its deviation"}
 
 
 def rows(paper: str) -> list[Row]:
@@ -121,8 +121,8 @@ def test_counts_tell_a_correction_that_is_listed_from_a_check_that_fails():
 def test_a_number_is_reproduced_within_its_tolerance_and_no_further(tmp_path):
     for found, holds in ((0.86, True), (0.8101, True), (0.8099, False), (0.9099, True), (0.9101, False)):
         write(tmp_path, "a/b", {"x": found}, [])
-        assert outcome(tmp_path, Check(**VALUE, form=".2f")) == (holds, f"{found:.2f}")
-    bounded = Check(value="a/b x", at_most=0.9, because="a bound", form=".2f")
+        assert outcome(tmp_path, Check(**NUMBER, form=".2f")) == (holds, f"{found:.2f} (0.81 to 0.91)")
+    bounded = Check(holds="a/b: x <= 0.9", because="a bound", form=".2f")
     assert outcome(tmp_path, bounded) == (False, "0.91 (≤ 0.90)")
 
 
@@ -134,7 +134,7 @@ def test_a_claim_is_found_by_how_it_begins_and_decides(tmp_path):
     write(tmp_path, "a/b", {}, stored)
     fast = Check(claim="a/b", text="Errors fall, fast", form=",.0f")
     assert outcome(tmp_path, fast) == (False, "1,234 (≥ 2,000)")
-    assert outcome(tmp_path, Check(claim="a/b", text="Errors fall, s")) == (True, "0.5 (within 0.25 to 0.75)")
+    assert outcome(tmp_path, Check(claim="a/b", text="Errors fall, s")) == (True, "0.5 (0.25 to 0.75)")
     for text in ("Errors fall", "Errors rise"):
         with pytest.raises(LookupError, match=f"claims that begin with '{text}'"):
             outcome(tmp_path, Check(claim="a/b", text=text))
@@ -155,7 +155,7 @@ def test_a_row_of_the_ledger_decides_by_its_loss(tmp_path):
 
 def test_the_commands_of_a_row_name_each_of_its_checks():
     checks = [
-        VALUE,
+        NUMBER,
         {"claim": "a/b", "text": "c"},
         {"ledger": "one"},
         {"test": "test_a"},
@@ -173,11 +173,10 @@ def test_the_commands_of_a_row_name_each_of_its_checks():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"checks": [{"value": "a/b x"}]}, "a value, and only a value, must have printed and tolerance"),
-        ({"checks": [{**VALUE, "tolerance": -1}]}, "greater than 0"),
-        ({"checks": [{**VALUE, "because": ""}]}, "must say because of what"),
-        ({"checks": [{"test": "test_a", "ledger": "b"}]}, "exactly one of value, claim, ledger, test"),
-        ({"checks": [{}]}, "exactly one of value, claim, ledger, test"),
+        ({"checks": [{"holds": "x <= 1", "because": "b"}]}, "holds String should match pattern"),
+        ({"checks": [{**NUMBER, "because": ""}]}, "must say because of what"),
+        ({"checks": [{"test": "test_a", "ledger": "b"}]}, "exactly one of claim, holds, ledger, test"),
+        ({"checks": [{}]}, "exactly one of claim, holds, ledger, test"),
         ({"checks": [{"claim": "a/b"}]}, "claim and text must stand together"),
         ({"checks": []}, "without checks, and no other, must be stated as 'not attempted'"),
         ({"stated": "not attempted", "why": "w"}, "without checks, and no other"),
@@ -233,19 +232,19 @@ def test_a_wrong_number_in_a_result_of_the_book_flips_the_verdict(built_book, tm
     values.write_text(json.dumps(json.loads(values.read_text()) | {"brown_distinct": 25_000.0}))
     assert (reached("Figure 2"), reached("Lemma 6.7"), reached("Figure 6")) == ("not",) * 3
     values.write_text(json.dumps({}))
-    with pytest.raises(ReproductionError, match="heavy_hitters/treehist has no value"):
+    with pytest.raises(ReproductionError, match="needs a value 'brown_distinct'"):
         reached("Figure 6")
 
 
 def test_a_wrong_number_in_a_result_flips_the_verdict_and_a_lost_one_is_an_error(tmp_path):
     (tmp_path / "book" / "reproduction").mkdir(parents=True)
-    row = {"items": ["Table 1"], "says": "s", "checks": [VALUE]}
+    row = {"items": ["Table 1"], "says": "s", "checks": [NUMBER]}
     (tmp_path / "book" / "reproduction" / "p.yaml").write_text(yaml.safe_dump([row]))
     for found, reached in ((0.9, "reproduced"), (0.7, "not")):
         write(tmp_path, "a/b", {"x": found}, [])
         assert [verdict for _, verdict, _ in reproduction.judged(tmp_path, "p")] == [reached]
     write(tmp_path, "a/b", {}, [])
-    with pytest.raises(ReproductionError, match="p, Table 1: a/b has no value 'x'"):
+    with pytest.raises(ReproductionError, match=r"p, Table 1: claim .* needs a value 'x'"):
         reproduction.judged(tmp_path, "p")
 
 
