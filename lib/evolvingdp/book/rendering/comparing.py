@@ -1,11 +1,11 @@
-"""`evolvingdp book --preset mine.yaml`: a reader's results beside ours, as a small book of their own.
+"""`evolvingdp book --preset mine.yaml`: a reader's results beside ours, on a page of their own.
 
     base: paper            # or quick: what the rest is compared with
     seed: 7                # of the notebooks below
     heavy_hitters/frequency_oracle: {epsilon: 1, n_users: 1e6}
 
-A page for each notebook that the file names: parameters, claims and their values in tables, figures side by side.  Only
-these notebooks are run; our own book and results are not touched.
+Of each notebook that the file names: parameters, claims and their values in tables, figures side by side.  Only these
+notebooks are run; our own book and results are not touched.
 """
 
 from __future__ import annotations
@@ -70,12 +70,6 @@ def read(project: Project, path: Path) -> Preset:
 class _Loader(yaml.BaseLoader):
     """YAML whose values stay text, which parameters read as people write numbers, and in which a key may stand once."""
 
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):  # a few of them write a list of a billion values
-            alias: Any = self.peek_event()  # type: ignore[no-untyped-call]
-            raise ParameterError(f"*{alias.anchor} in line {alias.start_mark.line + 1} is no value; write its value out")
-        return super().compose_node(parent, index)
-
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = [key.value for key, _ in node.value]
         twice = next((key for place, (key, _) in enumerate(node.value) if key.value in names[:place]), None)
@@ -120,11 +114,11 @@ def _checked(project: Project, file: str, content: dict[str, Any]) -> Preset:
     return Preset(file, base, pairs)
 
 
-# The pages
+# The page
 
 
 def build(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
-    """Compute what the preset at `path` names, its way and ours, and render both; returns the first page.
+    """Compute what the preset at `path` names, its way and ours, and render both; returns the page.
 
     Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build.build` does.
     """
@@ -133,81 +127,66 @@ def build(project: Project, path: Path, say: Say, *, workers: int | None = None)
     compute(list({job.key: job for pair in chosen.pairs.values() for job in pair}.values()), say, workers=workers)
     home = project.root / "_build" / "yours" / path.stem
     with scratch(home, ".pages-") as work:
-        render(stage(project, chosen, work), say)
+        shutil.copytree(project.root / "book" / "_static", work / "book" / "_static")
+        shutil.copyfile(project.root / "_config.yml", work / "_config.yml")
+        (work / "book" / "_extra").mkdir()
+        (work / "book" / "references.bib").touch()
+        (work / "_toc.yml").write_text("format: jb-book\nroot: index\n")
+        (work / "index.md").write_text(_page(project, chosen, work))
+        render(Project(work), say)
         shutil.rmtree(home / "html", ignore_errors=True)
         (work / "_build" / "html").rename(home / "html")
     return home / "html" / "index.html"
 
 
-def stage(project: Project, chosen: Preset, root: Path) -> Project:
-    """Write the sources of the small book to `root`: the look of ours, both results, and the pages that compare them."""
-    shutil.copytree(project.root / "book" / "_static", root / "book" / "_static")
-    shutil.copyfile(project.root / "_config.yml", root / "_config.yml")
-    (root / "book" / "_extra").mkdir()
-    (root / "book" / "references.bib").touch()
-    settings, verdicts = [], []
+def _page(project: Project, chosen: Preset, root: Path) -> str:
+    """The page as MyST; what it shows is written beside it."""
+    sections, rows = [], []
     for notebook, jobs in chosen.pairs.items():
         for side, job in zip(SIDES, jobs, strict=True):
             values = job.store / job.name / "values.json"
             export(job, root / side / job.paper, finish=partial(read_alone, notebook=notebook, values=values))
-        page, title = notebook.replace("/", "-"), _title(project, notebook)
         ours, yours = ({claim["claim"]: claim for claim in _json(root / side / notebook, "claims")} for side in SIDES)
-        claims = [[sentence, ours.get(sentence), yours.get(sentence)] for sentence in {**ours, **yours}]
-        (root / f"{page}.md").write_text(_page(root, chosen, notebook, title, claims))
-        changed = [[sentence, *map(_verdict, both)] for sentence, *both in claims if len({*map(_verdict, both)}) > 1]
+        claims = [(sentence, ours.get(sentence), yours.get(sentence)) for sentence in {**ours, **yours}]
+        title, label = _title(project, notebook), notebook.replace("/", "-")
+        changed = sum(_verdict(mine) != _verdict(other) for _, mine, other in claims)
         told = ", ".join(f"{name} = {_plain(value)}" for name, _, value in chosen.differing(notebook))
-        settings.append([f"[{title}]({page}.md)", told or "the same as ours", str(len(claims)), str(len(changed))])
-        verdicts += [[settings[-1][0], *row] for row in changed]
-    changes = _table(["notebook", "claim", *SIDES], verdicts) if verdicts else "None: every claim has the same verdict."
-    (root / "index.md").write_text(f"""# Yours beside ours
+        rows.append([f"[{title}](#{label})", told or "the same as ours", f"{changed} of {len(claims)}"])
+        sections.append(f"({label})=\n## {title}\n\n{_section(root, chosen, notebook, claims)}")
+    return f"""---
+html_theme.sidebar_secondary.remove: true
+---
 
-{Label(chosen.file).markdown} changes {len(chosen.pairs)} of the book's notebooks.
-**Ours** is the preset `{chosen.base}` with seed 0.
+# Yours beside ours
 
-{_table(["notebook", "your settings", "claims", "verdicts changed"], settings)}
+**Ours** is the preset `{chosen.base}` with seed 0, **yours** what {Label(chosen.file).markdown} changes of it.
 
-## Claims whose verdict changed
+{_table(["notebook", "your settings", "verdicts changed"], rows)}
 
-{changes}
-""")
-    chapters = [{"file": notebook.replace("/", "-")} for notebook in chosen.pairs]
-    (root / "_toc.yml").write_text(yaml.safe_dump({"format": "jb-book", "root": "index", "chapters": chapters}))
-    return Project(root)
+{"".join(sections)}"""
 
 
-def _json(folder: Path, name: str) -> Any:
-    return json.loads((folder / f"{name}.json").read_text())
-
-
-def _page(root: Path, chosen: Preset, notebook: str, title: str, claims: list[list[Any]]) -> str:
+def _section(root: Path, chosen: Preset, notebook: str, claims: list[tuple[str, Any, Any]]) -> str:
     ids = sorted({path.stem for side in SIDES for path in (root / side / notebook).glob("*.svg")})
     differing = [[f"`{setting}`", _plain(here), _plain(there)] for setting, here, there in chosen.differing(notebook)]
     command = _json(root / "yours" / notebook, "provenance")["command"]
     files = [*(f"{notebook}/{name}" for name in ("results.csv", "claims.json", "provenance.json")), f"{notebook}.ipynb"]
     offered = [" ".join(f"{{download}}`{Path(file).name} <{side}/{file}>`" for file in files) for side in SIDES]
-    return f"""---
-html_theme.sidebar_secondary.remove: true
----
-
-# Yours: {title}
-
-What {Label(chosen.file).markdown} makes of this notebook. **Ours** is the preset `{chosen.base}` with seed 0.
-
-{_table(["parameter", *SIDES], differing) if differing else "No parameter differs: the same run."}
-
-## Claims
+    return f"""{_table(["parameter", *SIDES], differing) if differing else "No parameter differs: the same run."}
 
 {_table(["claim", *SIDES, "yours - ours"], [_claim(*each) for each in claims])}
 
-## Figures
-
-{"".join(_figure(root, notebook, name) for name in ids)}
-## Compute yours again
+{"".join(_figure(root, notebook, name) for name in ids)}Yours is computed again by
 
 {fenced(command, "bash")}
 
 All of ours: {offered[0]}. All of yours: {offered[1]}.
+
 """
+
+
+def _json(folder: Path, name: str) -> Any:
+    return json.loads((folder / f"{name}.json").read_text())
 
 
 def _claim(sentence: str, mine: Any, other: Any) -> list[str]:
@@ -215,7 +194,8 @@ def _claim(sentence: str, mine: Any, other: Any) -> list[str]:
         f"{claim['value']:.4g} ({in_words(claim['relation'], claim['bound'])}): {_verdict(claim)}" if claim else "not made"
         for claim in (mine, other)
     ]
-    return [sentence, *told, f"{other['value'] - mine['value']:.4g}" if mine and other else "–"]
+    marked = sentence if _verdict(mine) == _verdict(other) else f"{sentence} **(verdict changed)**"
+    return [marked, *told, f"{other['value'] - mine['value']:.4g}" if mine and other else "–"]
 
 
 def _verdict(claim: Any) -> str:
