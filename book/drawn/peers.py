@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evolvingdp.book.numerals import markdown
+
 OURS = "ours"
 CLEARLY = 1.1
 TEXT = ["against", "note", "problem", "numpy"]
@@ -76,11 +78,6 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value < 1 else f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
-def markdown(header: list[str], body: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 def better_section(root: Path) -> str:
     """Who is better than ours, in all tasks: a line a measure."""
     runs = read(root, "peers")
@@ -107,7 +104,7 @@ def package_section(root: Path) -> str:
     ]
     least = runs[runs["cpu"].notna()].groupby(["task", "n", "method", "package"])["repetition"].nunique().min()
     machine = f"Python {facts['python'].iloc[0]} on {facts['machine'].iloc[0]}, one core, at least {least}"
-    table = markdown(["package", "version", "numpy", "state"], body)
+    table = markdown(pd.DataFrame(body, columns=["package", "version", "numpy", "state"]))
     return f"{table}\n\n{machine} repetitions of each run.\n"
 
 
@@ -129,7 +126,7 @@ def budget_section(root: Path) -> str:
         for _, row in table.iterrows()
     ]
     said = "\n".join(f"- {sentence}" for sentence in broken(table))
-    return f"{markdown(['method', 'stated', 'found'], body)}\n\n{said}\n"
+    return f"{markdown(pd.DataFrame(body, columns=['method', 'stated', 'found']))}\n\n{said}\n"
 
 
 def _how(row: Any) -> str:

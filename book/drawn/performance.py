@@ -7,6 +7,7 @@
 
 is a table of seconds and memory from speed.csv, a row for each line: what it is, the table, its row; or all rows of a table.
 `{loop}` is the table of what a change waits for, if loop.csv is there, and what it was before, of loop_before.csv.
+`{numbers} data/x.csv` shows that file.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from pathlib import Path
+
+import pandas as pd
+
+from evolvingdp.book.numerals import markdown, readable
 
 FOLDER = Path("benchmarks", "results")
 
@@ -29,7 +34,12 @@ def timings(root: Path, _: str, lines: Sequence[str]) -> str:
         for row in found:
             told = row["what"] if not what else said[-1].strip()
             table.append(f"| {told} | {row['size']} | {row['seconds']} | {row['peak memory (GB)']} |")
-    return "\n".join(table)
+    return "\n".join(map(readable, table))
+
+
+def numbers(root: Path, file: str, _: Sequence[str]) -> str:
+    """Raises OSError without that file."""
+    return markdown(pd.read_csv(root / file, dtype=str, keep_default_na=False))
 
 
 def loop(root: Path, *_: object) -> str:
@@ -38,8 +48,8 @@ def loop(root: Path, *_: object) -> str:
     at, then = next(iter(now[0])), next(iter(before[0]))
     table = ["What a change of this book waits for:\n", f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
     table += [f"| {row[at]} | {row['clock (s)']} | {row['processor (s)']} |" for row in now if row["processor (s)"]]
-    old = "; ".join(f"{row[then]} {float(row['processor (s)']):,g}" for row in before)
-    return "\n".join(table) + f"\n\nProcessor seconds {then}: {old}. {{measured}}`loop`\n"
+    old = "; ".join(readable(f"{row[then]} {float(row['processor (s)']):,g}") for row in before)
+    return "\n".join(map(readable, table)) + f"\n\nProcessor seconds {then}: {old}. {{measured}}`loop`\n"
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

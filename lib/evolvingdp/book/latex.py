@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from typing import Any
 
 import latexcodec  # noqa: F401  (registers the codec "ulatex")
 import pandas as pd
@@ -39,7 +40,7 @@ def table(frame: pd.DataFrame, *, caption: str, label: str, comment: str) -> str
     return "\n".join([*(f"% {line}" for line in comment.splitlines()), f"% needs {needs}", written])
 
 
-def marked(escaped: str) -> str:
+def marked(escaped: Any) -> str:
     """Markdown that pandas has escaped, as LaTeX."""
     for mark, form in _MARKS:
         escaped = re.sub(mark, form, escaped)
@@ -51,9 +52,9 @@ def marked(escaped: str) -> str:
     return whole
 
 
-def plain(escaped: str) -> str:
+def plain(escaped: Any) -> str:
     """Text that pandas has escaped, without what is left for LaTeX to read: two hyphens would become a dash."""
-    return re.sub("-(?=-)", "-{}", escaped.translate(_SPECIAL))
+    return re.sub("-(?=-)", "-{}", str(escaped).translate(_SPECIAL))
 
 
 def _named(letter: re.Match[str]) -> str:

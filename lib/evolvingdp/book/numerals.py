@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _END = r"(?!\w|\.\d)"
 _EXPONENT = re.compile(rf"(?<![\w.])([-−]?)(\d+(?:\.\d+)?)e([+-]?\d+){_END}|(?<![\w.])(\d+)\^([-+]?\d+){_END}")
@@ -11,13 +16,18 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _CELL = re.compile(r"[-+−]?([\d.,]+|([\d.,]+·)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)[ %x]*(\(.*\)|± ?[\d.,]+)?|inf|no|none|")
 _YEAR = r"(?:1[6-9]|20)\d\d"
 _LONG = re.compile(rf"(?<![\w.,:/#·^−–-])(?!{_YEAR}\b)\d{{4,6}}(?!\w|[.,:/–-]\d)")
+_VERBATIM = re.compile(r"((?:\{[\w:-]+\})?`[^`]*`|\$[^$]*\$|\[[^]]*\]\{\.label\}|\]\([^)]*\)|https?:\S+)")
 _LARGEST = 6  # powers of ten up to which all digits are written
 
 
 def readable(text: str) -> str:
-    """`text`, which is neither code nor a formula, with its numbers as people write them; one alone waits for its column."""
-    written = _BARE.sub("0.", _EXPONENT.sub(_power, text))
-    return written if written.strip().isdigit() else _LONG.sub(lambda number: f"{int(number[0]):,}", written)
+    """Markdown `text` with its numbers as people write them, but in code, formulas, roles, addresses and labels; a whole one
+    alone waits for its column."""
+    parts = _VERBATIM.split(text)
+    parts[::2] = [_BARE.sub("0.", _EXPONENT.sub(_power, part)) for part in parts[::2]]
+    if not text.strip().isdigit():
+        parts[::2] = [_LONG.sub(lambda number: f"{int(number[0]):,}", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _power(match: re.Match[str]) -> str:
@@ -30,14 +40,21 @@ def _power(match: re.Match[str]) -> str:
     return f"{sign}{factor}10{str(int(power)).translate(_RAISED)}"
 
 
-def grouped(column: list[str]) -> list[str]:
+def grouped(column: Iterable[str]) -> list[str]:
     """The cells of a column with commas between thousands, unless all that could have one may be years."""
-    if not any(re.fullmatch(rf"(?!{_YEAR}$)\d{{4,}}", cell) for cell in column):
-        return column
-    return [f"{int(cell):,}" if re.fullmatch(r"\d{4,}", cell) else cell for cell in column]
+    cells = [*column]
+    years = not any(re.fullmatch(rf"(?!{_YEAR}$)\d{{4,}}", cell) for cell in cells)
+    return [f"{int(cell):,}" if re.fullmatch(r"\d{4,}", cell) and not years else cell for cell in cells]
 
 
 def numeric(column: list[str]) -> bool:
     """Whether the cells of a column are numbers, as far as there are any: such a column is set to the right."""
     cells = [readable(cell).strip(" *") for cell in column]
     return any(any(map(str.isdigit, cell)) for cell in cells) and all(map(_CELL.fullmatch, cells))
+
+
+def markdown(cells: pd.DataFrame) -> str:
+    """A table of texts as Markdown: columns of numbers on the right, as people write them."""
+    sides = ["right" if numeric([*column]) else "left" for _, column in cells.items()]
+    shown = cells.apply(lambda column: column if "seed" in str(column.name) else grouped(map(readable, column)))
+    return str(shown.to_markdown(index=False, disable_numparse=True, colalign=sides))

@@ -21,9 +21,9 @@ import pandas as pd
 import psutil
 from IPython.display import display
 
-from evolvingdp.book import bundle, citing, latex, printed, provenance, style
+from evolvingdp.book import bundle, citing, latex, numerals, printed, provenance, style
 from evolvingdp.book.labels import Label, fenced, unmarked
-from evolvingdp.book.numerals import numeric
+from evolvingdp.book.numerals import readable
 from evolvingdp.book.params import Params
 from evolvingdp.book.result import DRAWN_BY, MYST, RESULTS, Claim, Figure, Result
 
@@ -50,7 +50,7 @@ class Page:
     def figure(self, figure_id: str, canvas: Any, data: pd.DataFrame, *, caption: str, alt: str) -> None:
         """Show what is drawn under its stable id, with caption and alt text, and write its bundle: SVG, PDFs, PNG, `data`
         as CSV, JSON, and a zip of all."""
-        figure = Figure(figure_id, canvas, data, " ".join(caption.split()), " ".join(alt.split()))
+        figure = Figure(figure_id, canvas, data, readable(" ".join(caption.split())), " ".join(alt.split()))
         if style.COLUMN.get() == figure.id:
             raise printed.DrawnAgainError(figure.canvas)
         if style.COLUMN.get():
@@ -79,7 +79,7 @@ class Page:
 
     def say(self, line: str) -> None:
         """Show a sentence, which holds no label."""
-        _show(_markdown(line), line)
+        _show(_markdown(readable(line)), readable(line))
 
     def claims(self) -> None:
         """Show how many claims hold, and behind it each with its value and its bound, and which of them do not hold."""
@@ -119,9 +119,7 @@ class Page:
 
     def _table(self, table: pd.DataFrame, name: str, title: str) -> str:
         """Write `table` as LaTeX; returns it as Markdown, with a link to that file."""
-        cells = table.map(_cell).rename(columns=_cell)
-        sides = ["right" if numeric([*cells.iloc[:, place]]) else "left" for place in range(table.shape[1])]
-        markdown = cells.to_markdown(index=False, disable_numparse=True, colalign=sides)
+        markdown = numerals.markdown(table.map(_cell).rename(columns=_cell))
         if self.folder is not None:
             record = self.record
             version = f"Evolving Privacy {record['version']}"

@@ -14,6 +14,8 @@ from typing import Any
 from sphinx.application import Sphinx
 from sphinx.ext.autodoc import ALL
 
+from evolvingdp.book.numerals import readable
+
 _CODE = re.compile(r"(`[^`]+`|\$[^$]+\$|\*\*[^*]+\*\*)")
 _FIELD = re.compile(r"^    ([a-z]\w*): [^#\n]*#\s*(.+)$", re.MULTILINE)
 
@@ -72,7 +74,7 @@ def _escaped(block: str) -> str:
             role = part if part.startswith("**") else f":math:`{part[1:-1]}`" if part[0] == "$" else f"``{part[1:-1]}``"
             parts[place] = f"\\ {role}\\ "
         else:
-            parts[place] = re.sub(r"([\\*|_])", r"\\\1", part)
+            parts[place] = re.sub(r"([\\*|_])", r"\\\1", readable(part))
     return re.sub(r"\n +", "\n  " if block.startswith("-") else "\n", "".join(parts))
 
 

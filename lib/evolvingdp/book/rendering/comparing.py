@@ -19,12 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.executed import read_alone, resolved
 from evolvingdp.book.files import scratch
 from evolvingdp.book.labels import Label, fenced
+from evolvingdp.book.numerals import markdown
 from evolvingdp.book.rendering.build import render
 from evolvingdp.book.result import in_words
 from evolvingdp.book.running import Job, Say, compute, export
@@ -221,8 +223,7 @@ def _figure(root: Path, notebook: str, figure_id: str) -> str:
 
 def _table(header: list[str], rows: list[list[str]]) -> str:
     """A markdown table; a bar in a cell is escaped."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
+    return markdown(pd.DataFrame(rows, columns=header).map(lambda cell: cell.replace("|", r"\|")))
 
 
 def _plain(value: Any) -> str:

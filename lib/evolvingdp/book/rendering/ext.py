@@ -39,6 +39,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 from evolvingdp.book import citing, dated
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import LIBRARY
+from evolvingdp.book.numerals import readable
 from evolvingdp.book.planned import plan
 from evolvingdp.book.rendering import api, reproduction, theme
 from evolvingdp.book.running import problems
@@ -46,7 +47,7 @@ from evolvingdp.core.tables import DATA
 
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
     "explorer": "explorers.page", "cards": "cards.written", "planner": "fields.shown", "peers": "peers.section",
-    "timings": "performance.timings", "loop": "performance.loop", "ledger": "ledger.table",
+    "timings": "performance.timings", "numbers": "performance.numbers", "loop": "performance.loop", "ledger": "ledger.table",
     "live": "live.page", "measured-figure": "measured.figure",
 }  # fmt: skip
 
@@ -82,7 +83,7 @@ class Value(SphinxRole):
             text = format(value, form[0] if form else "")
         except (OSError, KeyError, ValueError) as error:
             return [], [self.inliner.reporter.error(f"no value {self.text!r}: {error!r}", line=self.lineno)]
-        return [nodes.inline("", text, classes=["label"]) if isinstance(value, str) else nodes.Text(text)], []
+        return [nodes.inline("", text, classes=["label"]) if isinstance(value, str) else nodes.Text(readable(text))], []
 
 
 class Measured(SphinxRole):

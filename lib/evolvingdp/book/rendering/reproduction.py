@@ -28,6 +28,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.labels import fenced
+from evolvingdp.book.numerals import readable
 from evolvingdp.book.provenance import preset_of
 from evolvingdp.book.result import Claim, in_words, read_claims
 from evolvingdp.book.running import MANIFEST, read_manifest
@@ -170,7 +171,7 @@ def outcome(root: Path, check: Check) -> Found:
         values = json.loads((results / check.notebook / "values.json").read_text())
         (claim,) = read_claims(f"{check.holds.partition(': ')[2]}  {check.holds}", values)
     told = f"{claim.value:{check.form}} ({in_words(claim.relation, claim.bound, check.form)})"
-    return claim.holds, f"{check.label} {told}".strip()
+    return claim.holds, f"{check.label} {readable(told)}".strip()
 
 
 @functools.cache

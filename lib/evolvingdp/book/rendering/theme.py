@@ -1,5 +1,5 @@
-"""What the theme's pages get otherwise, at build time: names for those who listen, numbers and formulas as people
-write them, links to a published repository, and nothing that no page needs.
+"""What the theme's pages get otherwise, at build time: names for those who listen, formulas that stay on a line,
+links to a published repository, and nothing that no page needs.
 
 Colours and focus rings are in book/_static/book.css, what depends on the size of the window in book/_static/book.js.
 """
@@ -17,13 +17,11 @@ from typing import Any
 from urllib.parse import quote
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx_proof.nodes import proof_node
 
 from evolvingdp.book.checkout import RESULTS
 from evolvingdp.book.files import BookError
-from evolvingdp.book.numerals import grouped, numeric, readable
 
 # The HTML of a page
 
@@ -108,52 +106,11 @@ def links(repository: str, page: str) -> str:
     return f'<p class="forked">{" · ".join(each)}</p>'
 
 
-# The words of a page
-
-_MATH = (nodes.math, nodes.math_block)
-_VERBATIM = (nodes.literal, nodes.literal_block, nodes.raw, nodes.comment, nodes.Invisible, addnodes.desc_signature, *_MATH)
-
-
 def _read(app: Sphinx, doctree: nodes.document) -> None:
-    """Numbers as people write them, columns of them aligned, proofs that fold."""
-    for text in list(doctree.findall(nodes.Text)):
-        if isinstance(text.parent, _MATH):
-            better = re.sub(r"(?<![\w.,\])}])\.(?=\d)", "0.", text)
-        else:
-            better = str(text) if _verbatim(text.parent) else readable(text)
-        if better != text:
-            text.parent.replace(text, nodes.Text(better))
-    for group in doctree.findall(nodes.tgroup):
-        _align(group)
+    """Proofs fold: their first word is on the fold."""
     for proof in doctree.findall(proof_node):
         first = next(iter(proof.findall(nodes.Text)))
         first.parent.replace(first, nodes.Text(first.removeprefix("Proof. ")))
-
-
-def _verbatim(node: nodes.Node | None) -> bool:
-    if not isinstance(node, nodes.Element):
-        return False
-    return isinstance(node, _VERBATIM) or "label" in node.get("classes", ()) or _verbatim(node.parent)
-
-
-def _align(group: nodes.tgroup) -> None:
-    """Columns of numbers on the right, their headers too, unless centred by their author; with commas but for seeds.
-
-    Tables of merged cells have none.
-    """
-    rows = [[*row.findall(nodes.entry)] for row in group.findall(nodes.row)]
-    body = [[*row.findall(nodes.entry)] for part in group.findall(nodes.tbody) for row in part.findall(nodes.row)]
-    if any("morecols" in entry for row in rows for entry in row):
-        return
-    for place in range(max(map(len, rows))):
-        cells = [row[place] for row in body if len(row) > place]
-        if numeric([cell.astext() for cell in cells]):
-            if "seed" not in rows[0][place].astext():
-                texts = [text for cell in cells for text in cell.findall(nodes.Text) if not _verbatim(text.parent)]
-                for text, better in zip(texts, grouped([*map(str, texts)]), strict=True):
-                    text.parent.replace(text, nodes.Text(better))
-            for entry in (row[place] for row in rows if len(row) > place and "text-center" not in row[place]["classes"]):
-                entry["classes"] = [name for name in entry["classes"] if name != "text-left"] + ["text-right"]
 
 
 # What no page needs: the theme sends the drawings of two thousand icons, 1.5 MB.
