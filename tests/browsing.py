@@ -92,6 +92,7 @@ class Visit:
 FACTS = """async () => ({
   captions: [...document.querySelectorAll("article figure figcaption")].map(node => node.innerText),
   images: await Promise.all([...document.querySelectorAll("article figure img")].map(image => {
+    image.loading = "eager";  // twins for the other theme, too
     return image.decode().then(() => image.naturalWidth > 0, () => false);
   })),
   sources: [...document.querySelectorAll("article p")].map(node => node.textContent)

@@ -28,6 +28,7 @@ BAD = {
     "unknown parameter": ("evolving/thresh: {epsilom: 1}\n", "evolving/thresh: unknown parameter 'epsilom'; did you mean"),
     "no value": ("evolving/thresh: {epsilon: }\n", "evolving/thresh: epsilon must be a number, got ''"),
     "no parameters": ("evolving/thresh: 3\n", "evolving/thresh must hold parameters, such as {epsilon: 2}, got '3'"),
+    "an alias": ("a: &a [1, 2]\nevolving/thresh: {epsilon: [*a, *a]}\n", "*a in line 2 is no value; write its value out"),
     "twice": ("evolving/thresh: {}\nevolving/thresh: {}\n", "'evolving/thresh' stands twice, again in line 2"),
     "twice by two names": ("evolving/thresh: {}\nnotebooks/evolving/thresh.ipynb: {}\n", "evolving/thresh stands twice"),
 }
@@ -97,7 +98,7 @@ def test_yours_stand_beside_ours_with_every_difference(small_book):
         ["Nothing", "0 (≤ 0): holds", "0 (≤ 0): holds", "0"],
     ]
     files = [image["src"] for image in page.select("img")] + [link["href"] for link in page.select("a.download")]
-    assert len(set(files)) == 2 + 2 + 8  # pictures, tables, files of both runs
+    assert len(set(files)) == 4 + 2 + 8  # pictures for light and dark pages, tables, files of both runs
     assert all((first.parent / file).is_file() for file in files)
     assert "--seed 7 -p epsilon 1.0" in page.get_text()
     assert [path.name for path in first.parents[1].iterdir()] == ["html"], "what it was made of is gone"

@@ -72,6 +72,12 @@ def read(project: Project, path: Path) -> Preset:
 class _Loader(yaml.BaseLoader):
     """YAML whose values stay text, which parameters read as people write numbers, and in which a key may stand once."""
 
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):  # a few of them write a list of a billion values
+            alias: Any = self.peek_event()  # type: ignore[no-untyped-call]
+            raise ParameterError(f"*{alias.anchor} in line {alias.start_mark.line + 1} is no value; write its value out")
+        return super().compose_node(parent, index)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         names = [key.value for key, _ in node.value]
         twice = next((key for place, (key, _) in enumerate(node.value) if key.value in names[:place]), None)

@@ -41,7 +41,7 @@ from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import LIBRARY
 from evolvingdp.book.numerals import readable
 from evolvingdp.book.planned import plan
-from evolvingdp.book.rendering import api, reproduction, theme
+from evolvingdp.book.rendering import api, dark, reproduction, theme
 from evolvingdp.book.running import problems
 from evolvingdp.core.tables import DATA
 
@@ -223,7 +223,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         app.add_directive(name, directive)
     app.add_css_file("ideas.css")
     app.add_js_file("explorers.js")
-    for part in (api, reproduction, theme):
+    for part in (api, dark, reproduction, theme):
         part.setup(app)
     register_plugin("pybtex.style.formatting", "linked", Linked)
     # looked up for every citation, in the lists of all installed packages unless it is registered

@@ -1,0 +1,72 @@
+"""Measured figures on dark pages: each SVG has a twin whose colours keep their hue and change their lightness.
+
+What is black becomes nearly white, and white the page's ground; what stands out from its neighbour by its lightness still
+does.  A page shows the one that fits its theme; the other is not loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from docutils import nodes
+from sphinx.application import Sphinx
+
+_CONES = np.array(  # of linear RGB; OKLab, https://bottosson.github.io/posts/oklab
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+_LAB = np.array(  # of the cones' cube roots
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+_GROUND, _RANGE = 0.18, 0.75  # the lightness of the theme's #121212, and up to what letters have
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
+_IMAGE = re.compile(r'(?P<start><img [^>]*src="[^"]*_images/(?P<name>[^"/]+))\.svg"(?P<rest>[^>]*>)')
+
+
+@cache
+def colour(given: str) -> str:
+    """#rrggbb on white as #rrggbb on the dark page."""
+    rgb = np.array([int(given[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    lab = _LAB @ np.cbrt(_CONES @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4))
+    lab[0] = _GROUND + _RANGE * max(1 - lab[0], 0.0) ** 0.7  # a line of middle lightness stays well above the ground
+    linear = np.clip(np.linalg.solve(_CONES, np.linalg.solve(_LAB, lab) ** 3), 0, 1)
+    rgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
+
+
+def twin(svg: str) -> str:
+    """matplotlib's `svg` for a dark page."""
+    return _COLOUR.sub(lambda found: colour(found[0]), svg).replace("<svg ", f'<svg fill="{colour("#000000")}" ', 1)
+
+
+def _add_twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    sources = {name: Path(app.srcdir) / path for path, name in app.builder.images.items()}
+
+    def both(image: re.Match[str]) -> str:
+        source = sources.get(f"{image['name']}.svg")
+        svg = source.read_text() if source else ""
+        if "Matplotlib" not in svg[:1500]:
+            return image[0]
+        folder = Path(app.outdir) / "_images"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{image['name']}-dark.svg").write_text(twin(svg))
+        night = f'{image["start"]}-dark.svg" loading="lazy"{image["rest"]}'
+        return f'<span class="by-day">{image[0]}</span><span class="by-night">{night}</span>'
+
+    if "body" in context:
+        context["body"] = _IMAGE.sub(both, context["body"])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("html-page-context", _add_twins)
