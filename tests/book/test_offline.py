@@ -16,6 +16,7 @@ from bs4.filter import SoupStrainer
 from click.testing import CliRunner
 from pikepdf import ObjectStreamMode, Pdf, StreamDecodeLevel
 from pypdf import PdfReader
+from pypdfium2 import PdfDocument
 
 from browsing import chromium, told
 from evolvingdp.book import provenance
@@ -44,9 +45,6 @@ def file(made: tuple[Path, str]) -> Path:
 @pytest.fixture(scope="module")
 def printed(file: Path) -> PdfReader:
     return PdfReader(file)
-
-
-HEAD, FOOT = 785.0, 56.0  # points, where the text begins and ends
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +93,20 @@ def test_every_page_of_the_book_is_in_the_pdf_and_every_page_of_the_pdf_has_a_nu
         last = [p.get_text() for p in article.select("p") if not p.select("a, .math, code") and len(p.get_text()) > 60]
         for paragraph in (last[0], last[-1]) if last else ():
             assert "".join(unicodedata.normalize("NFKC", paragraph).split())[:50] in whole, page
+
+
+def test_no_page_of_the_pdf_is_half_empty_but_where_a_page_of_the_book_ends(built_book, file, printed):
+    starts = [f"/{entry.slug}" for entry in pdf.entries(built_book)]
+    last = {printed.get_destination_page_number(printed.named_destinations[start]) - 1 for start in starts}
+    ends = []
+    with PdfDocument(file) as book:
+        for page in book:
+            sheet = page.render(scale=0.25, grayscale=True).to_numpy()
+            height = len(sheet)
+            text = sheet[: round(0.93 * height)]  # without its number
+            ends.append((text < 250).reshape(len(text), -1).any(axis=1).nonzero()[0].max() / height)
+    half = {page + 1: ends[page] for page in range(2, len(ends) - 1) if page not in last and ends[page] < 0.5}
+    assert len(half) <= len(ends) // 100, half  # a large figure and its caption may go to the next page together
 
 
 def test_the_outline_of_the_pdf_is_that_of_the_book(built_book, printed, titles):
