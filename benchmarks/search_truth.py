@@ -7,7 +7,7 @@ prediction are the errors of all ten together: their root mean square ("each"), 
 which an offset that they share would raise; both as shares of what is predicted.  "lost" is the share of the ten that is
 not listed (a search that loses half of them is not compared), "false" how many words a list has that nobody holds.
 
-Ten runs each, of trees with local reports: without the ten, at a threshold of three standard errors, "survivors" are the
+Ten runs each, of trees: without the ten, at a threshold of three standard errors, "survivors" are the
 prefixes that pass the first level, and "listed" the words that nobody holds, both as shares of what is predicted (the second
 is predicted as an upper bound); with ten words of 1.1 times `found_from`, at a threshold of four, "found" is the share of
 them that is listed, less what is predicted.
@@ -33,14 +33,13 @@ from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.planning import planned, prospect
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.streams import random_words
 
 TREE = WordTree((2, 2), length=4)  # half a million words
 WORDS, LIGHT = 10, 300
 FEW = 10  # runs of lists that hold nothing, or hardly anything
-KINDS = ("projective", "one bit", "Bitstogram", "prefix counts")
+KINDS = ("TreeHist", "Bitstogram")
 
 
 def drawn(seed: int, number: int) -> tuple[str, float, int, float]:
@@ -53,18 +52,14 @@ def drawn(seed: int, number: int) -> tuple[str, float, int, float]:
 def settled(kind: str, epsilon: float, n_users: int, share: float) -> tuple[Any, int]:
     """The search, and how many users hold each of its words: as many as can be, so that its threshold is far below."""
     held = n_users // 20
-    if kind == "prefix counts":
-        return PrefixCounts(TREE, epsilon, held / 2, shares=(1 - share, share)), held
     if kind == "Bitstogram":
         return Bitstogram(epsilon, held / 2, length=4), held
-    like = planned(epsilon, n_users, held / 2, length=4, compression="projective" if kind == "projective" else "hadamard")
-    return TreeHist(TREE, epsilon, held / 2, like.rows, like.width, share, like.compression), held
+    like = planned(epsilon, n_users, held / 2, length=4)
+    return TreeHist(TREE, epsilon, held / 2, like.rows, like.width, share), held
 
 
 def predicted(search: Any, n_users: int, held: int) -> float:
     """The standard error of one of the words, those who were dealt to its level included."""
-    if isinstance(search, PrefixCounts):
-        return search.error(1)
     if isinstance(search, Bitstogram):
         return theory.mean_standard_error(round(search.final_share * n_users), epsilon=search.epsilon) / search.final_share
     error: float = search.level_error(1, n_users, held)
@@ -74,9 +69,7 @@ def predicted(search: Any, n_users: int, held: int) -> float:
 def found(search: Any, leaves: NDArray[Any], counts: NDArray[np.int64], seed: int, run: int) -> pd.Series:
     """Estimates by word."""
     rng = stream(seed, "reports", run)
-    if isinstance(search, PrefixCounts):
-        words = search.search(leaves, counts, rng.spawn(search.servers)).words
-    elif isinstance(search, Bitstogram):
+    if isinstance(search, Bitstogram):
         protocol = search.draw_hashes(stream(seed, "hashes", run))
         words = protocol.search(protocol.simulate(leaves, counts, rng), int(counts.sum())).words
     else:

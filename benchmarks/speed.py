@@ -37,7 +37,6 @@ from evolvingdp.heavy_hitters.bitstogram import Bitstogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.streams import brown_counts, brown_keys
 from evolvingdp.notebooks.sparse_vector import methods
 from evolvingdp.sparse_vector.calibration import calibrate
@@ -75,15 +74,12 @@ def oracle(n_users: int, per_user: bool) -> Work:
     return lambda: asked.collect(users, seeded("slots"), seeded("noise"))
 
 
-def searched(method: TreeHist, n_users: int, per_user: bool) -> Work:
-    """For words that 15 sqrt(n) users hold: reports of all users and the search, or both simulated from the counts."""
-    leaves, counts = method.tree.encode(brown.words()["word"]), held(n_users)
-    users = one_each(leaves, n_users) if per_user else leaves
+def searched(method: TreeHist, n_users: int) -> Work:
+    """For words that 15 sqrt(n) users hold: reports of all users and the search."""
+    users = one_each(method.tree.encode(brown.words()["word"]), n_users)
 
     def work() -> object:
         drawn = method.draw_hashes(seeded("hashes"))
-        if not per_user:
-            return drawn.simulate_search(leaves, counts, seeded("simulation"))
         return drawn.search(drawn.collect(users, seeded("slots"), seeded("noise")), n_users)
 
     return work
@@ -188,9 +184,7 @@ CASES: list[Case] = [
     ("frequency oracle", "per user: client and server", 1e7, lambda: oracle(10**7, True)),
     ("frequency oracle", "simulation, one bit a user, n = 10^9", 1e9, lambda: oracle(10**9, False)),
     ("heavy hitters", "per user, clients, server, search: projective reports", 1e7,
-     lambda: searched(planned(2.0, 10**7, THRESHOLD), 10**7, True)),
-    ("heavy hitters", "simulation and search: one bit, users split, joint fit", 1e7,
-     lambda: searched(TreeHist(WordTree((2, 2, 2)), 2.0, THRESHOLD), 10**7, False)),
+     lambda: searched(planned(2.0, 10**7, THRESHOLD), 10**7)),
     ("heavy hitters", "Bitstogram, simulation and search", 1e9, lambda: bitstogram(10**9)),
     ("thresh", "simulation, three changes, T = 1024, ell = 10^6", 1e6, lambda: thresh_of(10**6, 1024)),
     ("thresh", "the same, n = 10^9", 1e9, lambda: thresh_of(10**9, 1024)),

@@ -16,7 +16,6 @@ from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, Noise
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.bitstogram import explicit_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
@@ -73,29 +72,24 @@ def freq_oracle(job: Job) -> Work:
     def work() -> Any:
         oracle = FreqOracle(MultiplyShift.draw(ROWS, WIDTH, stream(job.seed, "hashes")), job.epsilon)
         sketch = oracle.collect(users, stream(job.seed, "public"), stream(job.seed, "private"))
-        return oracle.estimate(sketch, values, "joint")
+        return oracle.estimate(sketch, values, "mean")
 
     return work
 
 
-def heavy(compression: str) -> Callable[[Job], Work]:
+def heavy(job: Job) -> Work:
     """TreeHist as planned for words of four standard errors."""
+    held = job.load()
 
-    def prepare(job: Job) -> Work:
-        held = job.load()
+    def work() -> Any:
+        method = planned(job.epsilon, job.n, 4 * OLH(job.epsilon).standard_error(job.n))
+        leaves = _encode(method.tree, held)
+        drawn = method.draw_hashes(stream(job.seed, "hashes"))
+        found = drawn.search(drawn.collect(leaves, stream(job.seed, "public"), stream(job.seed, "private")), job.n)
+        best = found.words.head(job.top)
+        return {"words": best["word"].tolist(), "estimates": best["estimate"].tolist()}
 
-        def work() -> Any:
-            oracle = OLH(job.epsilon) if compression == "projective" else explicit_hist(job.epsilon)
-            method = planned(job.epsilon, job.n, 4 * oracle.standard_error(job.n), compression=compression)
-            leaves = _encode(method.tree, held)
-            drawn = method.draw_hashes(stream(job.seed, "hashes"))
-            found = drawn.search(drawn.collect(leaves, stream(job.seed, "public"), stream(job.seed, "private")), job.n)
-            best = found.words.head(job.top)
-            return {"words": best["word"].tolist(), "estimates": best["estimate"].tolist()}
-
-        return work
-
-    return prepare
+    return work
 
 
 def _encode(tree: WordTree, held: Any) -> Any:
@@ -148,8 +142,7 @@ METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
     ("frequency", "projective"): projective,
     ("frequency", "projective, consistent"): with_consistency(projective),
     ("frequency", "FreqOracle"): freq_oracle,
-    ("heavy hitters", "TreeHist"): heavy("hadamard"),
-    ("heavy hitters", "projective"): heavy("projective"),
+    ("heavy hitters", "TreeHist"): heavy,
     ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
     ("counting", "best tree"): counting(best_tree),
     ("counting", "square root"): counting(

@@ -53,7 +53,7 @@ def _word_counts(epsilon: float, n_users: float) -> Numbers:
     n = int(n_users)
     return {
         "one bit a user, median": theory.noise_standard_error(n, epsilon, 285),
-        "one bit a user, joint fit": theory.mean_standard_error(n, epsilon),
+        "one bit a user, mean": theory.mean_standard_error(n, epsilon),
         "OLH, nearly the least": OLH(epsilon).standard_error(n),
         "a trusted server, one word": math.sqrt(DiscreteLaplace(1 / epsilon).variance),
     }

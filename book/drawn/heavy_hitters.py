@@ -72,8 +72,9 @@ def prefix_tree() -> Drawing:
     kept, places, asked = tree.root, {b"": (94 + WIDTH - 20) / 2}, []
     for level, sketch in enumerate(sketches):
         nodes = tree.children(kept, level)
-        reached, _ = search.reaching(level, sketch, kept, threshold, "median")
-        above, kept, height = places, reached[np.argsort(tree.keys(reached))], 70.0 + 56 * level
+        oracle, cut = search.oracles[level], threshold * search.shares[level]
+        reached, _ = oracle.reaching(oracle.cell_estimates(sketch), sketch.n_reports, tree.keys(nodes), cut)
+        above, kept, height = places, nodes[reached], 70.0 + 56 * level
         spots = np.linspace(94, WIDTH - 20, len(kept))
         places = {node.tobytes(): float(spot) for node, spot in zip(kept, spots, strict=True)}
         for node, spot in places.items():

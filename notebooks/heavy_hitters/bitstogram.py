@@ -39,9 +39,8 @@ brown_best_f1 - brown_printed_f1 >= 0.02   Users split, the bit as the sign: F1 
 brown_best_f1 >= 0.85 - noise   Users split, the bit as the sign, finds heavy words: F1, brown
 recall_lost >= 0   More hash functions cost recall: recall with the fewest less that with the most
 groups_over_users >= 1   The lemma asks for more groups than there are users: groups over n
-? -0.01 - 4 * map_several_error <= map_several_off <= 0.01 + 4 * map_several_error   The map, epsilon from 1 on: mean F1 less prediction, TreeHist, projective
-? -0.01 - 4 * map_one_error <= map_one_off <= 0.01 + 4 * map_one_error   The map, epsilon from 1 on: mean F1 less prediction, TreeHist, one bit
-? -0.01 - 4 * map_buckets_error <= map_buckets_off <= 0.01 + 4 * map_buckets_error   The map, epsilon from 1 on: mean F1 less prediction, Bitstogram, one bit
+? -0.01 - 4 * map_several_error <= map_several_off <= 0.01 + 4 * map_several_error   The map, epsilon from 1 on: mean F1 less prediction, TreeHist
+? -0.01 - 4 * map_buckets_error <= map_buckets_off <= 0.01 + 4 * map_buckets_error   The map, epsilon from 1 on: mean F1 less prediction, Bitstogram
 map_nobody <= map_by_chance + 4 * sqrt(map_by_chance)   The map: words that Bitstogram lists and nobody holds, no more than noise gives
 """
 # Bounds of the map: what normal errors predict before a run, four standard errors of theirs, a hundredth for the normal law.
@@ -56,12 +55,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 LADDER = list(VARIANTS)
 BETA = 0.05
-SEVERAL, ONE, BUCKETS = "TreeHist, projective", "TreeHist, one bit", "Bitstogram, one bit"
-METHODS = (SEVERAL, ONE, BUCKETS)
-ONE_BIT = (ONE, BUCKETS)
+SEVERAL, BUCKETS = METHODS = "TreeHist", "Bitstogram"
 SETTING = ["dataset", "n_users", "epsilon"]
 DRAWS = 400  # of a bucket's noise
-SHORT = {"several": SEVERAL, "one": ONE, "buckets": BUCKETS}  # in values' names
+SHORT = {"several": SEVERAL, "buckets": BUCKETS}  # in values' names
 
 
 def check(params: Any) -> dict[str, Any]:
@@ -131,7 +128,7 @@ def predicted_f1(
     passed = np.zeros(len(counts))
     passed[heavy] = corrected(settings.code, agreeing * settings.bit_error(1, n_users))
     share = settings.shares[1]
-    error = drawn.final.standard_error(round(n_users * share), "joint") / share
+    error = drawn.final.standard_error(round(n_users * share), "mean") / share
     passed *= ndtr((counts - settings.threshold) / error)
     return planning.f1_of(passed, 0.0, np.asarray(counts > settings.threshold))
 
@@ -245,7 +242,7 @@ def _found(
     """The list, the F1 that is expected of it, and its deviation."""
     counts = truth.to_numpy()
     if method != BUCKETS:
-        plan = _planned(epsilon, n_users, least, "projective" if method == SEVERAL else "hadamard")
+        plan = _planned(epsilon, n_users, least)
         return find(plan, truth, seed, *name).words, planning.prospect(plan, leaves_of(plan.tree, truth.index), counts).f1
     drawn = Bitstogram(epsilon, least).draw_hashes(stream(seed, "hashes", *name))
     messages = messages_of(drawn.settings, truth.index)
@@ -253,9 +250,7 @@ def _found(
     return found.words, predicted_f1(drawn, messages, counts, n_users)
 
 
-@cache
-def _planned(epsilon: float, n_users: int, threshold: float, compression: str) -> Any:
-    return planning.planned(epsilon, n_users, threshold, compression=compression)
+_planned = cache(planning.planned)
 
 
 def scores(table: pd.DataFrame) -> pd.DataFrame:
@@ -318,12 +313,11 @@ def _of_the_map(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         if rows.empty:
             continue
         found |= {f"map_{place}_{short}": rows[column].mean() for short, column in SHORT.items()}
-        for kind, methods in (("best", METHODS), ("best_bit", ONE_BIT)):
-            found[f"map_{place}_{kind}"] = str(rows[list(methods)].mean().idxmax())
+        found[f"map_{place}_best"] = str(rows[list(METHODS)].mean().idxmax())
     part = part[part.epsilon >= 1]
     if part.empty:
         return found
-    for short in ("several", "one", "buckets"):
+    for short in SHORT:
         runs = part[part.variant == SHORT[short]]
         found[f"map_{short}_off"] = (runs.f1 - runs.expected_f1).mean()
         found[f"map_{short}_error"] = math.sqrt(float(np.square(runs.f1_deviation).sum())) / len(runs)

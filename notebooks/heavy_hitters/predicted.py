@@ -11,7 +11,6 @@ from scipy.stats import binom
 
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.planning import f1_of
-from evolvingdp.heavy_hitters.sketches import simulation
 from evolvingdp.heavy_hitters.tree_hist import Held, TreeHist
 
 
@@ -28,12 +27,12 @@ def found_probability(
     numbers and collisions are accounted for, unlike in `prospect`.  Levels count as independent: two prefixes of a word
     share a cell in one of `width` rows.
     """
-    plus, minus = simulation.holders(oracle.hashes, *held, rng)
+    plus, minus = oracle.holders(*held, rng).swapaxes(0, 1)
     rows = np.arange(oracle.hashes.rows)[:, None]
     cells, signs = oracle.hashes.cells_and_signs(rows, nodes.ravel()[None, :])
     same, other = np.where(signs > 0, (plus[rows, cells], minus[rows, cells]), (minus[rows, cells], plus[rows, cells]))
     elsewhere = (plus + minus).sum(axis=1, keepdims=True) - same - other
-    own = oracle.client.randomizer.sum_given_counts(same, other, rng)
+    own = oracle.randomizer.sum_given_counts(same, other, rng)
     needed = np.repeat(cuts / oracle.users_of_a_report, nodes.shape[1])
     heads = np.ceil((needed - own + elsewhere) / 2)  # of the fair coins: own + 2 heads - elsewhere must reach it
     reached = _more_than_half(binom.sf(heads - 1, elsewhere, 0.5))
@@ -67,5 +66,5 @@ def known_f1(settings: TreeHist, counts: NDArray[Any]) -> float:
 
     What finding the words costs is the distance to it: no plan with these reports has a smaller error.
     """
-    passed = ndtr((counts - settings.threshold) / settings.report_errors(int(counts.sum()), counts))
+    passed = ndtr((counts - settings.threshold) / settings.report.standard_errors(int(counts.sum()), counts))
     return f1_of(passed, 0.0, counts > settings.threshold)[0]

@@ -20,7 +20,6 @@ from evolvingdp.book import engine
 from evolvingdp.book.own import Release, checked
 from evolvingdp.book.params import Metric
 from evolvingdp.core import brown
-from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
@@ -35,7 +34,7 @@ from evolvingdp.notebooks.heavy_hitters.predicted import expected_candidates, fo
 from evolvingdp.notebooks.heavy_hitters.streams import brown_keys
 from evolvingdp.streams import reading
 
-METRIC = Metric("brown_best_f1", "F1 of TreeHist with one bit a user on Brown", better="higher")
+METRIC = Metric("brown_projective_f1", "F1 of TreeHist on Brown", better="higher")
 
 CLAIMS = """
 abs(synthetic_as_run_precision - 0.36) <= 0.05 + noise   Table 2 is reproduced: distance to the printed precision, synthetic
@@ -45,16 +44,12 @@ abs(brown_as_run_precision - 0.24) <= 0.05 + noise   Table 2 is reproduced: dist
 abs(brown_as_run_recall_expected - 0.86) <= 0.05   The paper's run: distance of its expected recall to the printed one, brown
 abs(brown_as_run_recall - brown_as_run_recall_expected) <= 4.9 * 0.05 / sqrt(runs)   The runs found as many heavy words as expected: distance of recalls, brown
 each_over_drawn >= 1   Users with several words, a rare one: error of reporting each over one drawn, least
-synthetic_best_f1 >= 0.98 - noise   TreeHist with one bit a user: F1, synthetic
 synthetic_projective_f1 >= 0.985 - noise   Projective reports: F1, synthetic
 synthetic_projective_known_f1 - synthetic_projective_expected_f1 <= 0.01   Not knowing the words costs projective reports little: expected F1 lost, synthetic
 synthetic_separate_f1 - synthetic_as_run_f1 >= 0.3   The largest gain is one sketch a level: F1 less that of the paper's run, synthetic
-brown_best_f1 >= 0.94 - noise   TreeHist with one bit a user: F1, brown
 brown_projective_f1 >= 0.96 - noise   Projective reports: F1, brown
 brown_projective_known_f1 - brown_projective_expected_f1 <= 0.01   Not knowing the words costs projective reports little: expected F1 lost, brown
 brown_separate_f1 - brown_as_run_f1 >= 0.3   The largest gain is one sketch a level: F1 less that of the paper's run, brown
-best_error_ratio <= 1.15 + noise   The stated error is right: RMSE over standard error, one bit, users split, joint fit
-best_f1_off <= 0.03 + noise   Normal errors predict mean F1: largest distance, one bit, users split, joint fit
 projective_error_ratio <= 1.15 + noise   The stated error is right: RMSE over standard error, projective reports, planned
 projective_f1_off <= 0.03 + noise   Normal errors predict mean F1: largest distance, projective reports, planned
 """
@@ -64,11 +59,10 @@ PAPER_RUNS = 20  # the tolerances are for that many runs; with fewer, noise is a
 BETA = 0.05
 AS_RUN = "as the paper ran it"
 SPLIT = "one bit, users split"
-BEST = "one bit, users split, joint fit"
 PROJECTIVE = "projective reports, planned"
 RAPPOR, LACKING = "RAPPOR, all words listed", "RAPPOR, a tenth not listed"
 LISTS = {RAPPOR: 1.0, LACKING: 0.9}  # share of Brown's words that are candidates
-RIVALS = {BEST: "TreeHist, one bit", PROJECTIVE: "TreeHist, projective", RAPPOR: RAPPOR, LACKING: LACKING}
+RIVALS = {PROJECTIVE: "TreeHist", RAPPOR: RAPPOR, LACKING: LACKING}
 ROWS, WIDTH = 285, 4096  # of the rungs before ours
 RUNGS: dict[str, dict[str, Any]] = {
     AS_RUN: {"shared": True},
@@ -77,12 +71,12 @@ RUNGS: dict[str, dict[str, Any]] = {
     "Algorithm 3, two letters": {"two_reports": True},
     SPLIT: {"leaf_share": 0.75},
 }
-VARIANTS = (*RUNGS, BEST, PROJECTIVE)
+VARIANTS = (*RUNGS, PROJECTIVE)
 FINAL_CUT = ", final cut"  # the same run of Algorithm 3 with its list cut at the threshold
 LADDER = [name for rung in VARIANTS for name in ((rung, rung + FINAL_CUT) if "3, " in rung else (rung,))]
 SHORT = {"as_run": AS_RUN, "separate": "one sketch a level", "alg3_bits_cut": "Algorithm 3, 30 bits" + FINAL_CUT}
 SHORT |= {"alg3": "Algorithm 3, two letters", "alg3_cut": "Algorithm 3, two letters" + FINAL_CUT, "split": SPLIT}
-SHORT |= {"best": BEST, "projective": PROJECTIVE}  # in values' names
+SHORT |= {"projective": PROJECTIVE}  # in values' names
 MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WORDS_A_USER = (2, 5, 10)
 WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
@@ -185,7 +179,7 @@ def protocol(params: Any, variant: str, n_users: int, epsilon: float, factor: fl
     least = threshold(params, n_users) if factor is None else factor * math.isqrt(n_users)
     if variant == PROJECTIVE:
         return _planned(epsilon, n_users, least)
-    return TreeHist(LETTERS, epsilon, least) if variant == BEST else Rung(epsilon, least, **RUNGS[variant])
+    return Rung(epsilon, least, **RUNGS[variant])
 
 
 _planned = cache(planned)
@@ -201,8 +195,7 @@ def bits_a_user(params: Any, variant: str) -> int:
     method = protocol(params, variant.removesuffix(FINAL_CUT), params.n_users, params.epsilon)
     if isinstance(method, Rung):
         return 1 + method.two_reports
-    points = geometry(method.epsilon, method.width).points
-    return math.ceil(math.log2(points)) if method.compression == "projective" else 1
+    return math.ceil(math.log2(method.report.space.points))
 
 
 def run(params: Any, seed: int) -> pd.DataFrame:
@@ -215,7 +208,7 @@ def run(params: Any, seed: int) -> pd.DataFrame:
         if n_users != params.n_users or params.epsilon not in params.epsilon_sweep  # else in both, and computed once
     ]
     runs = [(*point, repetition) for point in points for repetition in range(params.sweep_repetitions)]
-    ours = [(_trial, params, seed, "brown", sweep, name, *point) for name in (BEST, PROJECTIVE) for sweep, *point in runs]
+    ours = [(_trial, params, seed, "brown", sweep, PROJECTIVE, *point) for sweep, *point in runs]
     table = pd.DataFrame(engine.rows([*ladder, *[(_rappor, params, seed, *one) for one in runs], *ours]))
     if params.n_users not in params.n_users_sweep or params.epsilon not in params.epsilon_sweep:
         return table
@@ -317,19 +310,18 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         for short, variant in SHORT.items():
             for column in ("precision", "recall", "f1", "expected_f1", "known_f1"):
                 found[f"{dataset}_{short}_{column}"] = rungs[column][dataset, variant]
-    for short in ("best", "projective"):
-        runs = table[(table.variant == SHORT[short]) & (table.sweep == "ladder")]
-        f1 = runs.groupby("dataset")[["f1", "expected_f1"]].mean()
-        found[f"{short}_error_ratio"] = math.sqrt(np.nanmean(np.square(runs.rmse / runs.standard_error)))
-        found[f"{short}_f1_off"] = (f1.f1 - f1.expected_f1).abs().max()
+    ours = table[(table.variant == PROJECTIVE) & (table.sweep == "ladder")]
+    f1 = ours.groupby("dataset")[["f1", "expected_f1"]].mean()
+    found["projective_error_ratio"] = math.sqrt(np.nanmean(np.square(ours.rmse / ours.standard_error)))
+    found["projective_f1_off"] = (f1.f1 - f1.expected_f1).abs().max()
     return found
 
 
 def found_words(params: Any, seed: int) -> pd.DataFrame:
-    """The best variant's first run on Brown: every heavy or found word with truth, estimate and 95% interval, in users."""
+    """Our first run on Brown: every heavy or found word with truth, estimate and 95% interval, in users."""
     truth = data(params.n_items, "brown", params.n_users, seed, 0)
-    method = protocol(params, BEST, params.n_users, params.epsilon)
-    name = ("brown", "ladder", BEST, params.n_users, str(params.epsilon), 0)
+    method = protocol(params, PROJECTIVE, params.n_users, params.epsilon)
+    name = ("brown", "ladder", PROJECTIVE, params.n_users, str(params.epsilon), 0)
     found = find(method, truth, seed, *name).words.set_index("word")
     shown = found.index.union(truth.index[truth > method.threshold])
     frame = pd.DataFrame({"truth": truth.reindex(shown, fill_value=0), "estimate": found.estimate.reindex(shown)})
@@ -345,12 +337,10 @@ def plans(params: Any, seed: int) -> pd.DataFrame:
     truth = data(params.n_items, "brown", params.n_users, seed, 0)
     least, counts, rows = threshold(params, params.n_users), truth.to_numpy(), []
     for epsilon in MAP_EPSILONS:
-        row: dict[str, Any] = {"epsilon": epsilon}
-        for name, compression in (("one bit", "hadamard"), ("projective", "projective")):
-            plan = planned(epsilon, params.n_users, least, compression=compression)
-            row[f"error, {name}"] = f"{plan.report_errors(params.n_users, np.zeros(1))[0]:,.0f}"
-            row[f"F1, {name}"] = f"{prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0]:.3f}"
-        row["F1, projective, words known"] = f"{known_f1(plan, counts):.3f}"
+        plan = planned(epsilon, params.n_users, least)
+        row = {"epsilon": f"{epsilon:g}", "error of a report": f"{plan.report.standard_error(params.n_users):,.0f}"}
+        row["F1"] = f"{prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0]:.3f}"
+        row["F1, words known"] = f"{known_f1(plan, counts):.3f}"
         row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
         wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
         scores = [prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0] for plan in wrong]
@@ -370,7 +360,7 @@ def of_own(params: Any, seed: int) -> Release:
     """TreeHist on the words of a file, a user each, at a threshold of five standard errors of whole words."""
     own = _own_words(params.data)
     n_users = int(own.counts.sum())
-    draft = TreeHist(OWN_TREE, params.epsilon, 1.0, rows=8, width=2**14, leaf_share=0.5, compression="projective")
+    draft = TreeHist(OWN_TREE, params.epsilon, 1.0, rows=8, width=2**14, leaf_share=0.5)
     method = replace(draft, threshold=5 * draft.level_error(OWN_TREE.depth - 1, n_users))
     protocol = method.draw_hashes(stream(seed, "own", "hashes"))
     found = protocol.simulate_search(OWN_TREE.encode(own.words), own.counts, stream(seed, "own", "noise")).words
@@ -378,4 +368,4 @@ def of_own(params: Any, seed: int) -> Release:
     off = 1.96 * found.standard_error
     table = found[["word", "estimate"]].assign(low=found.estimate - off, high=found.estimate + off, truth=truth)
     promise = f"pure {params.epsilon:g}-local differential privacy of a user's only report"
-    return Release(own.name, "word", "users", "TreeHist with projective reports", promise, table)
+    return Release(own.name, "word", "users", "TreeHist", promise, table)

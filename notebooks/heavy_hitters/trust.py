@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache, reduce
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,8 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core.noise import DiscreteLaplace
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.listing import HeavyHitters, adaptive_cut, descend
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
-from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
+from evolvingdp.heavy_hitters.listing import Ask, HeavyHitters, adaptive_cut, descend
+from evolvingdp.heavy_hitters.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import data
 
@@ -66,35 +65,68 @@ class Hashed:
         oracle, groups = OLH(self.epsilon), rng.multinomial(counts, SHARES).T
 
         def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
-            nodes, share, size = LETTERS.children(parents, level), SHARES[level], int(groups[level].sum())
-            keys = LETTERS.keys(nodes)
-            prefixes, place = np.unique(LETTERS.prefixes(leaves, level), return_inverse=True)
-            held, own = np.bincount(place, weights=groups[level]).astype(np.int64), np.zeros(len(nodes), dtype=np.int64)
-            own[np.isin(keys, prefixes)] = held[np.isin(prefixes, keys)]  # both are in ascending order
+            nodes, own = _held(level, parents, leaves, groups[level])
+            share, size = SHARES[level], int(groups[level].sum())
             error = oracle.standard_error(size) / share
             cut = self.threshold if level == LETTERS.depth - 1 else adaptive_cut(self.threshold, error, asked)
             least = math.floor(oracle.expected_support(cut * share, size)) - 1  # the estimates decide, not rounding
             estimates = oracle.estimate(oracle.simulate_support(own, size, rng, least), size) / share
             return nodes[estimates >= cut], estimates[estimates >= cut], error, cut
 
-        nodes, estimates, path = descend(LETTERS, ask, MOST)
-        return HeavyHitters.of(LETTERS.decode(nodes), estimates, np.full(len(nodes), path[-1]["standard_error"]), path)
+        return _listed(ask)
 
 
-def search(params: Any, rung: str, epsilon: float) -> Hashed | PrefixCounts:
+@dataclass(frozen=True)
+class Counted:
+    """The same search on all counts of prefixes, each with the integer noise of two servers: whoever knows the noise of one
+    still has the other's, which is enough for epsilon, as a user's word moves two counts a level by 1 (Boneh et al., 2021)."""
+
+    epsilon: float  # of all levels
+    threshold: float  # users
+
+    def noise(self, level: int) -> DiscreteLaplace:
+        """Of one server."""
+        return DiscreteLaplace(2 / (self.epsilon * BUDGETS[level]))
+
+    def simulate(self, leaves: Nodes, counts: NDArray[np.int64], rng: np.random.Generator) -> HeavyHitters:
+        def ask(level: int, parents: Nodes, _: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
+            nodes, own = _held(level, parents, leaves, counts)
+            noise = self.noise(level)
+            sums, error = own + noise.draw(len(own), rng) + noise.draw(len(own), rng), math.sqrt(2 * noise.variance)
+            cut = self.threshold if level == LETTERS.depth - 1 else adaptive_cut(self.threshold, error)
+            return nodes[sums >= cut], sums[sums >= cut].astype(float), error, cut
+
+        return _listed(ask)
+
+
+def _held(level: int, parents: Nodes, leaves: Nodes, users: NDArray[np.int64]) -> tuple[Nodes, NDArray[np.int64]]:
+    """The children of `parents`, and how many of the `users` who tell this level of each leaf hold each."""
+    nodes = LETTERS.children(parents, level)
+    keys, (prefixes, place) = LETTERS.keys(nodes), np.unique(LETTERS.prefixes(leaves, level), return_inverse=True)
+    held, own = np.bincount(place, weights=users).astype(np.int64), np.zeros(len(nodes), dtype=np.int64)
+    own[np.isin(keys, prefixes)] = held[np.isin(prefixes, keys)]  # both are in ascending order
+    return nodes, own
+
+
+def _listed(ask: Ask) -> HeavyHitters:
+    nodes, estimates, path = descend(LETTERS, ask, MOST)
+    return HeavyHitters.of(LETTERS.decode(nodes), estimates, np.full(len(nodes), path[-1]["standard_error"]), path)
+
+
+def search(params: Any, rung: str, epsilon: float) -> Hashed | Counted:
     """Its threshold lets one word that nobody holds pass, in expectation, among as many as it may ask for."""
     if rung == SERVERS:
-        draft = PrefixCounts(LETTERS, epsilon, 1, 2, BUDGETS, MOST)
-        return replace(draft, threshold=_least(draft.noise(LETTERS.depth - 1), draft.servers))
+        return Counted(epsilon, _least(Counted(epsilon, 1).noise(LETTERS.depth - 1)))
     one = report_epsilon(params, rung, epsilon)
     error = OLH(one).standard_error(int(params.n_users * SHARES[-1])) / SHARES[-1]
     return Hashed(one, -float(ndtri(1 / MOST)) * error)
 
 
-def _least(noise: DiscreteLaplace, servers: int) -> int:
-    """The least count that is expected to be reached by one of `MOST` sums of so many servers' noise."""
+def _least(noise: DiscreteLaplace) -> int:
+    """The least count that is expected to be reached by one of `MOST` sums of two servers' noise."""
     far = math.ceil(45 * noise.scale)
-    law = reduce(np.convolve, [noise.pmf(np.arange(-far, far + 1))] * servers)
+    one = noise.pmf(np.arange(-far, far + 1))
+    law = np.convolve(one, one)
     return int(np.argmax(MOST * law[::-1].cumsum()[::-1] <= 1)) - len(law) // 2
 
 
@@ -138,10 +170,9 @@ def _trial(params: Any, seed: int, repetition: int, epsilon: float) -> Iterator[
             yield row | {"candidates": words}
             continue
         method = search(params, rung, epsilon)
+        found = method.simulate(leaves, counts, rng)
         if isinstance(method, Hashed):
-            row["report_epsilon"], found = method.epsilon, method.simulate(leaves, counts, rng)
-        else:
-            found = method.search(leaves, counts, rng.spawn(method.servers))
+            row["report_epsilon"] = method.epsilon
         held = truth.reindex(found.words.word, fill_value=0).to_numpy()
         row |= {"threshold": method.threshold, "words": int((held > 0).sum()), "false": int((held == 0).sum())}
         yield row | {"candidates": int(found.path.candidates.max())}

@@ -102,16 +102,16 @@ def test_E_HH_7_shared_indices_correlate_pruning_and_final_estimates():
     pruning, printed, ours = np.empty((3, runs))
     for run in range(runs):
         at_leaf = public.integers(0, levels, size=n_users) == 0
-        slots = oracle.client.assign(n_users, public)
+        slots = oracle.assign(n_users, public)
 
         def report(who, where, with_oracle=oracle):
-            return with_oracle.client.report(keys[who], where, private)
+            return with_oracle.report(keys[who], where, private)
 
         first = oracle.add(oracle.empty(), slots[at_leaf], report(at_leaf, slots[at_leaf]))
         pruning[run] = oracle.row_estimates(first, asked)[0, 0]
         again = oracle.add(oracle.empty(), slots, report(slice(None), slots))
         printed[run] = oracle.row_estimates(again, asked)[0, 0]
-        other = fresh.client.assign(n_users, public)
+        other = fresh.assign(n_users, public)
         ours[run] = fresh.row_estimates(fresh.add(fresh.empty(), other, report(slice(None), other, fresh)), asked)[0, 0]
     expected = 1 / (SignFlip(epsilon / 2).debias ** 2 * math.sqrt(levels))
     deviation = 1 / math.sqrt(runs)

@@ -11,8 +11,8 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 
 KEYS = np.arange(12, dtype=np.uint64)
@@ -56,6 +56,6 @@ def test_one_user_s_word_is_not_repeated_for_many_rows():
     """Else one user would send as many reports of one word, each for the stated epsilon."""
     hashes, rows = MultiplyShift.draw(3, 8, stream(0, "hashes")), np.arange(3)
     oracle = ProjectiveOracle.draw(3, 8, 1.0, stream(0, "hashes"))
-    for send in (LocalRnd(hashes, 1.0).report, oracle.report):
+    for send in (FreqOracle(hashes, 1.0).report, oracle.report):
         with pytest.raises(ValueError, match="must have one entry per report, got 1, 3"):
             send(KEYS[:1], rows, Untouched())

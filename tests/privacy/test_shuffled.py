@@ -15,8 +15,8 @@ from evolvingdp.book.checkout import params_of
 from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
-from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.notebooks.heavy_hitters.trust import GROUPS, report_epsilon
 
 

@@ -21,8 +21,6 @@ from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
-from evolvingdp.heavy_hitters.word_tree import WordTree
 
 Calls = Iterator[Callable[[], Any]]
 WRONG = (0.0, -1.0, np.nan, np.inf)
@@ -35,8 +33,6 @@ def of_reports() -> Calls:
             yield partial(mechanism, epsilon)
     for values in (2**15, 2**16):
         yield partial(OLH, 1.0, values)
-    for shares in ((1.0, 1.0), (0.5, 0.6), (1.5, -0.5), (1.0,)):
-        yield partial(PrefixCounts, WordTree((1, 1), length=2), 1.0, 10.0, shares=shares)
     for vote, estimate, votes, estimates in ((1.0, 0.0, 5, 1), (0.0, 0.6, 0, 2), (1.0, 0.6, 1, 1)):
         yield partial(Thresh, 3, 1, 2, 1.0, vote, estimate, votes, estimates, unit=0.01, beta=0.05)
 

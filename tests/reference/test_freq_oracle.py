@@ -40,8 +40,8 @@ def test_the_library_agrees_with_the_paper_s_lines():
     oracle = FreqOracle(MultiplyShift.draw(T, M, stream(0, "hashes")), EPSILON)
     cells, signs = oracle.hashes.cells_and_signs(np.arange(T)[:, None], words[None, :])
 
-    slots = oracle.client.assign(N, stream(0, "slots"))
-    reports = oracle.client.report(users, slots, stream(0, "noise"))
+    slots = oracle.assign(N, stream(0, "slots"))
+    reports = oracle.report(users, slots, stream(0, "noise"))
     sketch = oracle.collect(users, stream(0, "slots"), stream(0, "noise"))
 
     j, r = np.divmod(slots, M)

@@ -28,7 +28,7 @@ def test_the_two_paths_have_one_law(printed):
                 reports = drawn.simulate(messages, counts, private)
             rows = drawn.bits.row_estimates(reports.levels[0], messages[:1])
             final = drawn.final.row_estimates(reports.final, messages[:1])
-            debias = drawn.bits.client.randomizer.debias
+            debias = drawn.bits.randomizer.debias
             values.append([rows.mean() / debias, final.mean() / debias])
         return np.array(values)
 

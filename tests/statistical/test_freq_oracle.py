@@ -14,9 +14,8 @@ from scipy.stats import ks_2samp, norm
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import theory
+from evolvingdp.heavy_hitters import count_sketch, theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
-from evolvingdp.heavy_hitters.sketches import simulation as sketch_simulation
 from support import ALPHA, fits
 
 KEYS = np.array([0, 1], dtype=np.uint64)
@@ -32,7 +31,7 @@ def exact_law(oracle, epsilon):
     for key in np.repeat(KEYS, COUNTS):
         user = Counter()
         for slot in range(rows * width):
-            bit = int(oracle.client.true_bits(np.array([key]), np.array([slot]))[0])
+            bit = int(oracle.true_bits(np.array([key]), np.array([slot]))[0])
             for report, probability in randomizer.probabilities(bit).items():
                 user[slot, (report,)] += probability / (rows * width)
         law = _add(law, user)
@@ -52,10 +51,10 @@ def _add(law, user):
 
 def simulate(oracle, keys, counts, rng, path, monkeypatch):
     """Columns are dealt to groups of users alike, or to users one by one, whichever were cheaper."""
-    one, other = (getattr(sketch_simulation, f"_by_{kind}") for kind in ("groups", "users"))
+    one, other = (getattr(count_sketch, f"_by_{kind}") for kind in ("groups", "users"))
     with monkeypatch.context() as patched:
         for kind in ("groups", "users"):
-            patched.setattr(sketch_simulation, f"_by_{kind}", one if path == "groups" else other)
+            patched.setattr(count_sketch, f"_by_{kind}", one if path == "groups" else other)
         return oracle.simulate(keys, counts, rng)
 
 
@@ -71,7 +70,7 @@ def likely(observed, law, other):
 
 @pytest.mark.parametrize("path", ["per user", "groups", "users"])
 def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
-    monkeypatch.setattr(sketch_simulation, "_AT_ONCE", 2)  # a block of the simulation is one row, so there are two
+    monkeypatch.setattr(count_sketch, "_AT_ONCE", 2)  # a block of the simulation is one row, so there are two
     oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0)
     public, private = stream(0, path, "slots"), stream(0, path, "noise")
     users = np.repeat(KEYS, COUNTS)
@@ -80,7 +79,7 @@ def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
     def draw():
         if path == "per user":
             return oracle.collect(users, public, private)
-        monkeypatch.setattr(sketch_simulation, "_FEW", next(dealt))
+        monkeypatch.setattr(count_sketch, "_FEW", next(dealt))
         return simulate(oracle, KEYS, COUNTS, private, path, monkeypatch)
 
     seen = Counter(tuple(draw().sums.ravel().tolist()) for _ in range(DRAWS))

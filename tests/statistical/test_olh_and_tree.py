@@ -119,7 +119,7 @@ def test_tree_hist_s_two_paths_have_one_law(kind):
             collect = path == "collect"
             reports = drawn.collect(users, public, private) if collect else drawn.simulate(leaves, counts, private)
             estimate = drawn.oracles[1].estimate(reports.levels[1], tree.keys(leaves[:1]), "mean")[0]
-            estimates.append([estimate / drawn.oracles[1].client.randomizer.debias, reports.levels[0].n_reports])
+            estimates.append([estimate / drawn.oracles[1].users_of_a_report, reports.levels[0].n_reports])
         return np.array(estimates)
 
     ours, theirs, wrong = leaf_estimates("collect", 2.0), leaf_estimates("simulate", 2.0), leaf_estimates("simulate", 2.2)
@@ -216,7 +216,7 @@ def test_the_median_reaches_a_cut_when_more_than_half_of_the_rows_do():
 
 def test_nodes_pass_a_cut_by_chance_as_often_as_stated_where_few_reports_support_one():
     """Some five reports, 16,000 / 2,981, where 11 to 13 are asked for: a normal law has less than half as many."""
-    settings, n_users = TreeHist(WordTree((1, 1), length=2), 8.0, 100.0, 8, 2048, 0.8, "projective"), 20_000
+    settings, n_users = TreeHist(WordTree((1, 1), length=2), 8.0, 100.0, 8, 2048, 0.8), 20_000
     error, strangers, passing = settings.level_error(1, n_users), np.arange(10**6, 10**6 + 20_000, dtype=np.uint64), []
     report = error * settings.skew(1, n_users)  # what one counts for
     cuts = report * (np.arange(11, 13, 0.1) + 0.05 - 16_000 / 2_981)
@@ -232,7 +232,7 @@ def test_nodes_pass_a_cut_by_chance_as_often_as_stated_where_few_reports_support
 
 def test_a_level_s_error_has_who_was_dealt_to_it():
     """Which fifth of a word's 200 users is most of the error of a prefix at a large epsilon."""
-    settings, runs = TreeHist(WordTree((1, 1), length=2), 8.0, 100.0, 8, 2048, 0.8, "projective"), 300
+    settings, runs = TreeHist(WordTree((1, 1), length=2), 8.0, 100.0, 8, 2048, 0.8), 300
     leaves, counts = settings.tree.encode([a + "b" for a in ascii_lowercase]), np.append([200], np.full(25, 80))
     key, errors = settings.tree.prefixes(leaves, 0)[:1], []
     for run in range(runs):

@@ -195,7 +195,7 @@ def test_the_final_cut_leaves_no_estimate_below_the_threshold():
 
 
 def test_the_stated_standard_error_is_that_of_many_runs():
-    method = Bitstogram(3.0, 1_000.0, length=3, buckets=64, rows=8, width=256, final_share=0.3)
+    method = Bitstogram(3.0, 1_000.0, length=3, buckets=64, rows=8, width=4096, final_share=0.3)
     counts, errors = np.array([60_000, 40_000, 1]), []
     for run in range(60):
         drawn = method.draw_hashes(stream(0, "hashes", run))

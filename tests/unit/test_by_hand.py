@@ -74,7 +74,7 @@ def test_a_chapter_is_a_story_in_the_order_in_which_a_newcomer_asks(chapter):
 class OneRow:
     """The example's hash functions: cat has cell 1 and sign +, dog 2 and -, emu 3 and +."""
 
-    rows, width = 1, 4
+    rows, width, signed = 1, 4, True
 
     def cells_and_signs(self, rows, keys):
         keys = np.asarray(keys).astype(np.int64)
@@ -90,7 +90,7 @@ def test_the_count_sketch_that_is_read_by_hand():
     columns = np.array(table["column $r$"], dtype=np.int64)
     signs = {name: np.array([1 if sign == "+" else -1 for sign in table[f"{name}"]]) for name in ("truth $x$", "report $y$")}
     never = type("Never", (), {"random": lambda _, shape: np.ones(shape)})()  # no coin says lie
-    assert np.array_equal(oracle.client.report(keys, columns, never), signs["truth $x$"])
+    assert np.array_equal(oracle.report(keys, columns, never), signs["truth $x$"])
     sketch = oracle.add(oracle.empty(), columns, signs["report $y$"])
     assert f"$S = {', '.join(map(str, sketch.sums[0]))}$" in text
     cat, dog, emu = oracle.estimate(sketch, np.array([1, 2, 3], dtype=np.uint64))

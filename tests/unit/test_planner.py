@@ -23,7 +23,7 @@ from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.trust.shuffling import Shuffled
+from evolvingdp.heavy_hitters.shuffling import Shuffled
 from evolvingdp.planning import local, planner
 from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled

@@ -25,6 +25,11 @@ class HashFamily(Protocol):
     def rows(self) -> int: ...
     @property
     def width(self) -> int: ...
+    @property
+    def signed(self) -> bool:
+        """Else all signs are +1."""
+        ...
+
     def cells_and_signs(
         self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
@@ -89,15 +94,6 @@ class MultiplyShift:
             mixed = low.take(rows) * keys
         mixed += self.offsets[function].take(rows)
         return mixed
-
-
-def places(hashes: HashFamily, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Row, cell and sign of `keys` in one number, (row * width + cell) * 2 + (sign < 0), shapes broadcast."""
-    numbers, signs = hashes.cells_and_signs(rows, keys)
-    numbers += rows * hashes.width
-    numbers <<= 1
-    numbers |= signs < 0
-    return numbers
 
 
 def scramble(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:

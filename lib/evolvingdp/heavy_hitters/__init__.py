@@ -7,16 +7,14 @@ from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
 from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import Decoded, decode
-from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
+from evolvingdp.heavy_hitters.shuffling import Shuffled, epsilon_of_a_report
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.text_search import Texts
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
-from evolvingdp.heavy_hitters.trust.shuffling import Shuffled, epsilon_of_a_report
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 
 __all__ = [
-    "Algorithm3", "BitCounts", "Bitstogram", "Decoded", "FreqOracle", "HeavyHitters", "LocalRnd", "PrefixCounts",
+    "Algorithm3", "BitCounts", "Bitstogram", "Decoded", "FreqOracle", "HeavyHitters",
     "ProjectiveOracle", "Rappor", "ReedMuller", "Reports", "Shuffled", "Sketch", "Texts",
     "TooManyCandidatesError", "TreeHist", "WordTree", "decode", "epsilon_of_a_report", "explicit_hist", "hashtogram",
     "planned",

@@ -69,6 +69,10 @@ class CodeHashes:
     def width(self) -> int:
         return self.buckets.width * (1 + self.two_cells)
 
+    @property
+    def signed(self) -> bool:
+        return not self.two_cells
+
     def cells_and_signs(
         self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
@@ -86,7 +90,7 @@ class CodeHashes:
 @checks.plain
 @dataclass(frozen=True)
 class Bitstogram:
-    """Users send a bit of their codeword, as the sign of a bucket, or report to a final oracle, which is fitted jointly.
+    """Users send a bit of their codeword, as the sign of a bucket, or report to a final oracle, read by means.
 
     `printed`: Algorithm 8 instead.  Each user does both with epsilon/2, a bucket has two cells, the final oracle is
     Hashtogram, read by medians, and its list is not cut at the threshold.  `buckets` is T, `repetitions` is R.
@@ -212,7 +216,7 @@ class BitstogramProtocol:
         if sent != (n_users, n_users) if settings.printed else sum(sent) != n_users:
             raise ValueError(f"n_users must be the number of users who reported, {sent} to the two phases, got {n_users}")
         candidates = self._words(reports)
-        share, estimator = settings.shares[1], "median" if settings.printed else "joint"
+        share, estimator = settings.shares[1], "median" if settings.printed else "mean"
         estimates = self.final.estimate(reports.final, candidates, estimator) / share
         errors = self.final.standard_errors(reports.final, candidates, estimator) / share
         listed = estimates >= (-np.inf if settings.printed else settings.threshold)

@@ -2,40 +2,38 @@
 
 **Computes** an estimate of f(v), the number of users who hold v, for any v asked after the collection.
 
-**Guarantee.** Pure epsilon-local differential privacy per report, that of `local_rnd`; neighbouring inputs are any two words
-of one user.  A user who takes part in two collections pays for both.
+**Guarantee.** Pure epsilon-local differential privacy per report: one randomized response on one bit that is a function of
+the user's word and of public randomness; neighbouring inputs are any two words of one user.  A user who takes part in two
+collections pays for both.
 
 **Error.** Each row's estimate is unbiased over hashes, partition and noise, and the median nearly so where n is large beside
 the number of rows.  The median has a standard error of about sqrt(pi/2) a sqrt(n), a = coth(epsilon/2), plus what hash
 collisions add (`theory.py`).
 
-**Source.** Algorithm 2 of Bassily et al. (2020): lines 3 and 7-8 are `row_estimates` and `estimate`.  Applies E-HH-2 and
-E-HH-3.
+**Source.** Bassily et al. (2020): Algorithm 1, LocalRnd, is `assign`, `true_bits` and `report`; Algorithm 2's lines 3 and
+7-8 are `row_estimates` and `estimate`.  Epsilon is that of one report (line 7 has epsilon/2 because TreeHist asks each user
+twice).  Applies E-HH-1, E-HH-2 and E-HH-3.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.hashing import HashFamily, scramble
-from evolvingdp.core.sampling import blocks
+from evolvingdp.core.randomizers import SignFlip
+from evolvingdp.core.sampling import blocks, fair_binomial
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.sketches import simulation
-from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
-from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 
-ESTIMATORS = ("median", "mean", "joint")
-_CHUNK = 1 << 18  # users at a time: their sum costs a pass over the sketch
-_READ_AT_ONCE = 1 << 16  # cells: arrays that stay in the cache
+_AT_ONCE = 1 << 16  # users or cells: arrays that stay in the cache
+_FEW = 8  # users a row: up to here dealing them one by one is cheaper than drawing a binomial a row
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
 _CERTAIN = 4.0  # standard errors
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
@@ -76,6 +74,7 @@ class FreqOracle:
     `hashes` are public and shared with the users.
     """
 
+    estimators: ClassVar[tuple[str, ...]] = ("median", "mean")
     hashes: HashFamily
     epsilon: float  # of one report
 
@@ -88,9 +87,26 @@ class FreqOracle:
             )
 
     @property
-    def client(self) -> LocalRnd:
-        """What users run."""
-        return LocalRnd(self.hashes, self.epsilon)
+    def randomizer(self) -> SignFlip:
+        """The coin of a report."""
+        return SignFlip(self.epsilon)
+
+    def assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
+        """Line 1: a uniform slot = row * width + column (j_i, r_i) per user, (n_users,).  Public."""
+        return public.integers(0, self.hashes.rows * self.hashes.width, size=n_users)
+
+    def true_bits(self, keys: NDArray[np.uint64], slots: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Lines 2-6: x_i = g_j(v_i) W[r_i, h_j(v_i)], (n,) of +-1.  Secret: never leaves the user's device."""
+        rows, columns = np.divmod(slots, self.hashes.width)
+        cells, signs = self.hashes.cells_and_signs(rows, keys)
+        return signs * hadamard.signs(columns, cells)
+
+    def report(
+        self, keys: NDArray[np.uint64], slots: NDArray[np.int64], private: np.random.Generator
+    ) -> NDArray[np.integer]:
+        """Lines 2-8: one private bit y_i a user, (n,) of +-1.  Drawn once and then fixed (E-HH-1)."""
+        checks.one_each(keys=keys, slots=slots)
+        return self.randomizer.randomize(self.true_bits(keys, slots), private)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -120,134 +136,167 @@ class FreqOracle:
         return Sketch(sums, n_reports, self.fingerprint)
 
     def add(self, sketch: Sketch, slots: NDArray[np.int64], reports: NDArray[np.integer]) -> Sketch:
-        """`sketch` plus compressed `reports` (n,) of +-1 at `slots` (n,)."""
+        """`sketch` plus `reports` (n,) of users at `slots` (n,)."""
         self.check(sketch)
-        slots = checks.integer_array("slots", slots, below=sketch.sums.size)
-        wrong = np.abs(np.asarray(reports, dtype=float)) != 1
-        if wrong.shape != slots.shape:
-            raise ValueError(f"reports must have one entry per slot, got {wrong.shape} for {slots.shape}")
-        if wrong.any():
+        if np.shape(reports) != np.shape(slots):
+            raise ValueError(f"reports must have one entry per slot, got {np.shape(reports)} for {np.shape(slots)}")
+        sums = sketch.sums.copy()
+        self._count(sums, slots, reports)
+        return self._sketch(sums, sketch.n_reports + len(slots))
+
+    def _count(self, sums: NDArray[np.int64], slots: NDArray[np.int64], reports: NDArray[np.integer]) -> None:
+        slots = checks.integer_array("slots", slots, below=sums.size)
+        if (wrong := np.abs(np.asarray(reports, dtype=float)) != 1).any():
             raise ValueError(f"reports must be +1 or -1, got {reports[wrong.argmax()]} at position {wrong.argmax()}")
-        sums = np.bincount(slots, weights=reports, minlength=sketch.sums.size)
-        return self._sketch(sketch.sums + sums.astype(np.int64).reshape(sketch.sums.shape), sketch.n_reports + len(slots))
+        np.add.at(sums.ravel(), slots, reports)
 
     def collect(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Sketch:
         """Per-user path: user i holds keys[i], (n,) uint64.  Chunks do not change the result."""
-        keys = checks.keys(keys)
-        sums = np.zeros(self.hashes.rows * self.hashes.width)
-        for some in _chunks(keys, _CHUNK):
-            slots = self.client.assign(len(some), public)
-            sums += np.bincount(slots, weights=self.client.report(some, slots, private), minlength=len(sums))
-        return self._sketch(sums.astype(np.int64).reshape(self.shape), len(keys))
+        keys, sums = checks.keys(keys), np.zeros(self.shape, dtype=np.int64)
+        for some in blocks(len(keys), _AT_ONCE):
+            slots = self.assign(len(some), public)
+            self._count(sums, slots, self.report(keys[some], slots, private))
+        return self._sketch(sums, len(keys))
 
     def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         """A sketch with exactly the law of `collect` when counts[i] users hold keys[i], whose number does not matter; one
-        generator is public and private randomness."""
-        keys = checks.keys(keys)
+        generator is public and private randomness.
+
+        A report is a fair coin with probability 2/(e^epsilon + 1), whatever the word, and else the true bit.  Coins are
+        reports without noise of users in cell 0 with a fair sign: what is left is to give every user a uniform column.
+        """
+        keys, sums = checks.keys(keys), np.empty(self.shape, dtype=np.int64)
         counts = checks.counts_of_keys(counts, keys)
-        return self._sketch(simulation.one_bit(self.hashes, self.client.randomizer, keys, counts, rng), int(np.sum(counts)))
+        honest = rng.binomial(counts, 1 / self.randomizer.debias)
+        users = self.holders(keys, honest, rng)
+        coins = rng.multinomial(np.sum(counts - honest), np.full(len(sums), 1 / len(sums)))
+        heads = rng.binomial(coins, 0.5)
+        users[:, :, 0] += np.stack([heads, coins - heads], axis=1)
+        for rows in blocks(len(sums), max(1, _AT_ONCE // self.hashes.width)):
+            few = users[rows].sum() < users[rows].size * self.hashes.width.bit_length()  # a binomial is as dear as a column
+            sums[rows] = _by_users(users[rows], rng) if few else _by_groups(users[rows], rng)
+        return self._sketch(sums, int(np.sum(counts)))
+
+    def holders(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """Deal the users to rows: how many hold each cell with sign +1, and with sign -1, (rows, 2, width)."""
+        n_rows, width, few = self.hashes.rows, self.hashes.width, counts <= _FEW * self.hashes.rows
+        held, alone = np.zeros((n_rows, 2, width), dtype=np.int64), np.repeat(keys[few], counts[few])
+
+        def places(rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+            cells, signs = self.hashes.cells_and_signs(rows, keys)
+            cells += (2 * rows + (signs < 0)) * width
+            return cells
+
+        for some in blocks(len(alone), _AT_ONCE):
+            np.add.at(held.ravel(), places(rng.integers(0, n_rows, size=len(some)), alone[some]), 1)
+        users = rng.multinomial(counts[~few], np.full(n_rows, 1 / n_rows))
+        np.add.at(held.ravel(), places(np.arange(n_rows), keys[~few][:, None]), users)
+        return held
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
-        return np.asarray(self.users_of_a_report * self._read(self._cell_sums(sketch), checks.keys(keys)).astype(np.float64))
+        return self._read(self.cell_estimates(sketch), checks.keys(keys))
 
     def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
         """The frequencies of `keys`, (keys,), in users.  May be negative or above n: not clipped, so that
         rows stay unbiased.
 
-        `"median"` of the rows (line 8) shrugs off collisions; the `"mean"` has less noise and takes them all; `"joint"` is
-        the least-squares fit of all `keys` at once, a mean without the collisions among the keys asked for (keys that
-        collide in every row cannot be told apart: they share their sum).  Raises ValueError for more keys than cells.
+        `"median"` of the rows (line 8) shrugs off collisions; the `"mean"` has less noise and takes them all.
         """
-        checks.one_of(ESTIMATORS, estimator=estimator)
-        keys = checks.keys(keys)
-        estimates = self._combined(self._cell_sums(sketch), keys, estimator)
-        return self.joint_fit(keys).solve(estimates) if estimator == "joint" and len(keys) else estimates
+        checks.one_of(self.estimators, estimator=estimator)
+        return self.read(self.cell_estimates(sketch), checks.keys(keys), estimator)
 
     def reaching(
-        self, sketch: Sketch, keys: NDArray[np.uint64], cut: float, estimator: str
+        self, cells: NDArray[np.float64], n_reports: int, keys: NDArray[np.uint64], cut: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Which of `keys` have an `estimate` ("median" or "mean") of at least `cut`, by position, and these estimates.  Of
-        many keys, those that come within four standard errors of the cut in the first quarter of the rows."""
+        """Which of `keys` have medians of the rows of `cells` of at least `cut`, by position, and these medians.  Of many
+        keys, those that come within four standard errors of the cut in the first quarter of the rows."""
         near, some = np.arange(len(keys)), self.hashes.rows // 4
         if some and len(keys) > self.hashes.width:
-            apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, sketch.n_reports), estimator)
-            first = self._combined(self._cell_sums(sketch)[:some], keys, estimator)
-            near = np.flatnonzero(first >= cut - _CERTAIN * apart)
-        estimates = self.estimate(sketch, keys[near], estimator)
+            apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, n_reports))
+            near = np.flatnonzero(self.read(cells[:some], keys, "median") >= cut - _CERTAIN * apart)
+        estimates = self.read(cells, keys[near], "median")
         return near[estimates >= cut], estimates[estimates >= cut]
 
-    def _combined(self, sums: NDArray[np.number], keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
-        """The median or the mean of what the rows of `sums` say of `keys`, (keys,), in users."""
+    def read(self, cells: NDArray[np.float64], keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
+        """The median or the mean of what the rows of `cells` say of `keys`, (keys,)."""
         found = []
-        for some in _chunks(keys, _KEYS_AT_ONCE):
-            read = self._read(sums, some)
-            found.append(_median(read) if estimator == "median" else read.mean(axis=0, dtype=np.float64))
-        return np.asarray(self.users_of_a_report * np.concatenate(found))
+        for first in range(0, max(len(keys), 1), _KEYS_AT_ONCE):
+            read = self._read(cells, keys[first : first + _KEYS_AT_ONCE])
+            found.append(_median(read) if estimator == "median" else read.mean(axis=0))
+        return np.concatenate(found)
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Standard error of `estimate`, in users, from the known noise alone: without hash collisions (`theory.median_error`
-        has the median's), and for "joint" where keys are few beside cells (`standard_errors` has both)."""
-        checks.one_of(ESTIMATORS, estimator=estimator)
+        has the median's)."""
+        checks.one_of(self.estimators, estimator=estimator)
         if estimator == "median":
             return theory.noise_standard_error(n_reports, self.epsilon, self.hashes.rows)
         return theory.mean_standard_error(n_reports, self.epsilon)
 
     def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
-        """Standard errors of the estimates of `keys`, (keys,), in users; those of "mean" and "joint" with collisions.
-
-        A cell's mean square, of what a fit leaves, over the rows is the variance of a mean, times the diagonal of the fit's
-        inverse.  Right on average over hash functions; never below the known noise.
-        """
-        keys = checks.keys(keys)
-        known = self.standard_error(max(1, sketch.n_reports), estimator)
-        if estimator == "median" or not len(keys):
-            return np.full(len(keys), known)
-        cells, spread, freedom = self.cell_estimates(sketch), np.ones(len(keys)), self.hashes.rows * self.hashes.width
-        if estimator == "joint":
-            fit = self.joint_fit(keys)
-            cells, spread = cells - fit.cells_of(fit.solve(self.estimate(sketch, keys, "mean"))), fit.spread()
-            freedom = max(1, freedom - len(keys))
-        variance = max(known**2, float(np.sum(np.square(cells))) / freedom / self.hashes.rows)
-        return np.asarray(np.sqrt(variance * spread))
+        """Standard errors of the estimates of `keys`, (keys,), in users; of "mean" with collisions: a cell's mean square,
+        without the word's own users, over the rows is the variance of a mean, right on average over hash functions."""
+        known = np.full(len(checks.keys(keys)), self.standard_error(max(1, sketch.n_reports), estimator))
+        if estimator == "median":
+            return known
+        cells, rows = np.square(self.cell_estimates(sketch)), self.hashes.rows
+        others = cells.sum() - rows * np.square(self.estimate(sketch, keys, estimator))
+        return np.asarray(np.sqrt(np.maximum(np.square(known), others / cells.size / rows)))
 
     def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
         """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
-        return np.asarray(self.users_of_a_report * self._cell_sums(sketch).astype(np.float64))
+        self.check(sketch)
+        return np.asarray(self.users_of_a_report * sketch.transformed)
 
     @property
     def users_of_a_report(self) -> float:
         """How many users of all rows a report in one row stands for: rows * a."""
-        return self.hashes.rows * self.client.randomizer.debias
+        return self.hashes.rows * self.randomizer.debias
 
-    def joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
-        """What all `keys` together put into the cells."""
-        cells, signs = self.hashes.cells_and_signs(np.arange(self.hashes.rows)[:, None], keys[None, :])
-        return JointFit.of(cells, signs, self.hashes.width)
-
-    def _cell_sums(self, sketch: Sketch) -> NDArray[np.number]:
-        """The signed reports of every row and cell, (rows, width), exact integers."""
-        self.check(sketch)
-        return sketch.transformed
-
-    def _read(self, sums: NDArray[np.number], keys: NDArray[np.uint64]) -> NDArray[np.number]:
-        """g_j(v) times the sum of cell h_j(v), for every row of `sums` and key: (rows, keys)."""
-        read = np.empty((len(sums), len(keys)), dtype=sums.dtype)
-        for rows in blocks(len(sums), max(1, _READ_AT_ONCE // max(1, len(keys)))):
-            cells, signs = self.hashes.cells_and_signs(rows[:, None], keys[None, :])
-            cells += rows[:, None] * self.hashes.width
-            np.multiply(sums.ravel().take(cells), signs, out=read[rows[0] : rows[-1] + 1])
+    def _read(self, cells: NDArray[np.float64], keys: NDArray[np.uint64], first: int = 0) -> NDArray[np.float64]:
+        """g_j(v) times cell h_j(v), for every row of `cells`, which are those from `first` on, and key: (rows, keys)."""
+        read = np.empty((len(cells), len(keys)))
+        for rows in blocks(len(cells), max(1, _AT_ONCE // max(1, len(keys)))):
+            some, asked = read[rows[0] : rows[-1] + 1], (first + rows[:, None], keys[None, :])
+            places, signs = self.hashes.cells_and_signs(*asked) if self.hashes.signed else (self.hashes.cells(*asked), None)
+            places += rows[:, None] * self.hashes.width
+            cells.ravel().take(places, out=some, mode="clip")  # which checks nothing, and is faster
+            if signs is not None:
+                some *= signs
         return read
 
 
-def _chunks(keys: NDArray[np.uint64], size: int) -> Iterator[NDArray[np.uint64]]:
-    for first in range(0, max(len(keys), 1), size):
-        yield keys[first : first + size]
-
-
-def _median(read: NDArray[np.number]) -> NDArray[np.float64]:
+def _median(read: NDArray[np.float64]) -> NDArray[np.float64]:
     """np.median over axis 0; numpy sorts short rows several times faster than it selects from them, if they lie together."""
     in_order = np.array(read.T, order="C")
     in_order.sort()
     middle = len(read) // 2
-    return np.asarray(in_order[:, middle - 1 + len(read) % 2 : middle + 1].mean(axis=1, dtype=np.float64))
+    return np.asarray(in_order[:, middle - 1 + len(read) % 2 : middle + 1].mean(axis=1))
+
+
+def _by_users(users: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Give each of the holders (rows, sign, cell) a uniform column, one by one: the sums of the true bits, (rows, width)."""
+    n_rows, _, width = users.shape
+    place = np.repeat(np.arange(users.size), users.ravel())  # (row * 2 + (sign < 0)) * width + cell
+    column, bits = rng.integers(0, width, size=len(place)), width.bit_length() - 1
+    negative = (np.bitwise_count(place & column & (width - 1)) ^ (place >> bits)) & 1
+    told = ((negative * n_rows + (place >> (bits + 1))) << bits) + column
+    return np.asarray(np.subtract(*np.bincount(told, minlength=users.size).reshape(2, n_rows, width)))
+
+
+def _by_groups(users: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The same for all holders of a cell and sign at once.
+
+    Bit k of their columns r: half of a group, in law, takes r_k = 0 and keeps its sign; the rest takes r_k = 1 and its sign
+    turns where c_k = 1, c the cell.  Bit k of c is then forgotten, so there are never more than 2 * width groups a row and
+    the cost is log2(width) fair binomials per group, whatever the number of users.
+    """
+    users = users[..., None]  # (rows, sign, bits of c still to read, bits of r drawn)
+    while users.shape[2] > 1:
+        zero = fair_binomial(users, rng)
+        one = users - zero
+        low_zero, high_zero = zero[:, :, 0::2], zero[:, :, 1::2]
+        low_one, high_one = one[:, :, 0::2], one[:, ::-1, 1::2]
+        users = np.concatenate([low_zero + high_zero, low_one + high_one], axis=3)
+    return np.asarray(users[:, 0, 0] - users[:, 1, 0])

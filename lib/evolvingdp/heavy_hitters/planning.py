@@ -24,9 +24,10 @@ _WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a se
 _FEW = 1_000_000  # candidates: a tenth of a second of a search
 _A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
 _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
-_ROWS = 8  # of a projective sketch, at least
+_ROWS = 8  # of a sketch, at least
 _APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
 _WORK = 1 << 22  # cells that a level's transforms take
+_LOOK_UPS = 3 << 30  # of candidates in rows at a level: about ten seconds of a search
 _LINES = 1 << 19  # cells of rows that take none, but are many to look up
 
 
@@ -38,7 +39,6 @@ def planned(
     length: int = 6,
     power: float = 1.0,
     max_candidates: int = 20_000_000,
-    compression: str = "projective",
 ) -> TreeHist:
     """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
 
@@ -52,26 +52,23 @@ def planned(
     checks.integer_at_least(2, n_users=n_users, length=length)
     checks.integer_at_least(1, max_candidates=max_candidates)
     leaves, counts = _prior(n_users, length, power)
-    rows, width = sketch_size(n_users, compression)
-    if compression == "projective":
-        apart = (_APART * math.sqrt(np.square(counts.astype(float)).sum()) / threshold) ** 2
-        space = geometry(float(epsilon), width)
-        rows = _enough_rows(space, max(rows * width, apart))
-        if 4 * rows * space.points < apart:
-            least = threshold * math.sqrt(apart / 4 / rows / space.points)
-            raise ValueError(
-                f"threshold must be at least {least:.4g}, so that words of one cell can be told apart, got {threshold:g}"
-            )
+    width = sketch_width(n_users)
+    apart = (_APART * math.sqrt(np.square(counts.astype(float)).sum()) / threshold) ** 2
+    space = geometry(float(epsilon), width)
+    rows = _enough_rows(space, max(_ROWS * width, apart))
+    if 4 * rows * space.points < apart:
+        least = threshold * math.sqrt(apart / 4 / rows / space.points)
+        raise ValueError(
+            f"threshold must be at least {least:.4g}, so that words of one cell can be told apart, got {threshold:g}"
+        )
     found = []
     for steps in _steps(length):
-        settings = TreeHist(
-            WordTree(steps, length), epsilon, threshold, rows, width, compression=compression, max_candidates=max_candidates
-        )
+        settings = TreeHist(WordTree(steps, length), epsilon, threshold, rows, width, max_candidates=max_candidates)
         grouped = _grouped(settings.tree, leaves, counts)
         for share in _SHARES:
             method = replace(settings, leaf_share=share)
             expected = _expected(method, grouped, counts)
-            if expected.most <= 0.75 * max_candidates:
+            if expected.most <= min(0.75 * max_candidates, _LOOK_UPS / rows):
                 found.append((expected.f1[0] - _A_DOUBLING * math.log2(max(expected.most, _FEW)), method))
     if not found:
         raise ValueError(
@@ -81,11 +78,9 @@ def planned(
     return max(found, key=lambda row: row[0])[1]
 
 
-def sketch_size(n_users: int, compression: str = "projective") -> tuple[int, int]:
-    """Rows and width of a `planned` sketch."""
-    rows, a_cell = (_ROWS, 8) if compression == "projective" else (16, 50)  # users a cell
-    width = min(max(n_users // a_cell, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // rows
-    return rows, width if compression == "projective" else 1 << width.bit_length()
+def sketch_width(n_users: int) -> int:
+    """Cells of a row that a `planned` sketch has at least: about one for 8 users, in all rows."""
+    return min(max(n_users // 8, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // _ROWS
 
 
 def _enough_rows(space: Geometry, cells: float) -> int:

@@ -27,7 +27,6 @@ from evolvingdp.core import checks
 from evolvingdp.core.exchange import Round
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.listing import Reports
-from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -64,7 +63,7 @@ class Texts(Round):
     @cached_property
     def _settings(self) -> TreeHist:
         tree = WordTree((1,) * self.longest, self.longest, "bytes", shorter=True)
-        return TreeHist(tree, self.epsilon, 1.0, self.rows, self.cells, 1 / self.longest, "projective")
+        return TreeHist(tree, self.epsilon, 1.0, self.rows, self.cells, 1 / self.longest)
 
     @cached_property
     def protocol(self) -> Protocol:
@@ -95,7 +94,6 @@ class Texts(Round):
     def point(self, text: str, level: int, row: int, private: np.random.Generator) -> int:
         """What a user of this level and row reports: its secret part."""
         oracle, tree = self.protocol.oracles[level], self._settings.tree
-        assert isinstance(oracle, ProjectiveOracle)
         return int(oracle.report(tree.prefixes(tree.encode([text]), level), np.array([row]), private)[0])
 
     def add_up(self, payloads: list[bytes]) -> NDArray[np.int64]:

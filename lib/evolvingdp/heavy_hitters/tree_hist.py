@@ -6,9 +6,8 @@
 two of epsilon/2, which compose.  Neighbouring inputs are any two words of one user.  Which level a user reports to is public
 and independent of the word.
 
-**Error.** At a level that the share q of the users reports to, an estimate's standard error is about a sqrt(n/q) (joint fit)
-or sqrt(pi/2) a sqrt(n/q) (median), a = coth(epsilon'/2) for one bit of epsilon'; Theorem 5.2's threshold eta is
-`theory.paper_threshold`.
+**Error.** `TreeHist.level_errors`. Algorithm 3's medians err by about sqrt(pi/2) a sqrt(n/q) at a level that the share q of
+the users reports to, a = coth(epsilon/4); Theorem 5.2's threshold eta is `theory.paper_threshold`.
 
 **Source.** `Algorithm3` is Algorithm 3 of Bassily et al. (2020).  Applies E-HH-7: the final report uses fresh indices.
 """
@@ -30,12 +29,10 @@ from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut, descend
-from evolvingdp.heavy_hitters.sketches import projective
-from evolvingdp.heavy_hitters.sketches.pursuit import standing_out
+from evolvingdp.heavy_hitters.sketches.projective import PointReport, ProjectiveOracle
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
 Held = tuple[NDArray[np.uint64], NDArray[np.int64]]  # keys, and how many users hold each
-_AT_ONCE = 1 << 20  # candidates
 _NEAR = 0.75  # of the cut: what a joint fit is asked for
 _FEW = 1 / 8  # of a row's cells
 
@@ -87,24 +84,11 @@ class Levels:
             also = f" and {reports.final.n_reports} to the final phase" if reports.final else ""
             raise ValueError(f"n_users must be the number of users who reported, {sent} to the levels{also}, got {n_users}")
 
-    def reaching(
-        self, level: int, sketch: Sketch, parents: Nodes, cut: float, estimator: str
-    ) -> tuple[Nodes, NDArray[np.float64]]:
-        """The children of `parents` whose estimates reach `cut`, in users of all levels, and these estimates."""
-        share, found = self.shares[level], []
-        size = max(1, _AT_ONCE // self.tree.fan(level))
-        for first in range(0, max(len(parents), 1), size):  # no parents are one empty block
-            nodes = self.tree.children(parents[first : first + size], level)
-            reached, estimates = self.oracles[level].reaching(sketch, self.tree.keys(nodes), cut * share, estimator)
-            found.append((nodes[reached], estimates / share))
-        nodes, estimates = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return nodes, estimates
-
 
 @checks.plain
 @dataclass(frozen=True)
 class TreeHist:
-    """One report a user: most users report whole words, the others prefixes, and what is asked for is fitted jointly.
+    """One projective report a user: most report whole words, the others prefixes, and what is asked for is fitted jointly.
 
     `threshold`: the count that a word must reach, in users.  Levels above the last are cut at
     max(threshold - 3 standard errors of a word there, 2 of a word that nobody holds) of that level, so that a word at the
@@ -115,18 +99,14 @@ class TreeHist:
     epsilon: float  # of a user, who reports once
     threshold: float  # users
     rows: int = 16  # hash functions of a level
-    width: int = 2**16  # cells of a row (projective: at least so many points)
+    width: int = 2**16  # cells of a row, at least
     leaf_share: float = 0.8  # of the users report whole words
-    compression: str = "hadamard"  # one bit; or "projective": several bits, less error
     max_candidates: int = 20_000_000  # asked for at one level: a search that would ask for more stops with an error
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, rows=self.rows, max_candidates=self.max_candidates)
-        checks.one_of(("hadamard", "projective"), compression=self.compression)
         checks.integer_at_least(2, width=self.width)
-        if self.compression == "hadamard":
-            checks.power_of_two(width=self.width)
         checks.probability(leaf_share=self.leaf_share)
         if self.tree.depth == 1:
             raise ValueError(f"tree must have two levels or more, got steps {self.tree.steps}")
@@ -144,20 +124,17 @@ class TreeHist:
     def level_errors(self, level: int, n_users: int, held: NDArray[Any]) -> NDArray[np.float64]:
         """The same of many words, from the known noise and who of a word's holders is dealt to the level."""
         share = self.shares[level]
-        return self.dealt(level, self.report_errors(max(1, round(n_users * share)), held * share) / share, held)
+        return self.dealt(level, self.report.standard_errors(max(1, round(n_users * share)), held * share) / share, held)
 
-    def report_errors(self, n_reports: int, held: NDArray[Any]) -> NDArray[np.float64]:
-        """Standard errors of estimates from `n_reports` reports, in users among those who reported, of whom `held` hold a
-        word.  One-bit reports have nearly the same of all words."""
-        if self.compression == "projective":
-            space = geometry(self.epsilon, self.width)
-            return projective.PointReport(space.points, self.epsilon, space).standard_errors(n_reports, held)
-        return np.full(held.shape, theory.mean_standard_error(n_reports, self.epsilon))
+    @property
+    def report(self) -> PointReport:
+        """The law of a report."""
+        space = geometry(self.epsilon, self.width)
+        return PointReport(space.points, self.epsilon, space)
 
     def dealt(self, level: int, errors: NDArray[np.float64], held: NDArray[Any]) -> NDArray[np.float64]:
-        """These `errors` of reports, and who was dealt to the level: one bit's known noise has that already."""
-        odds = (1 / self.shares[level] - 1) * (self.compression == "projective")
-        return np.asarray(np.hypot(errors, np.sqrt(np.maximum(held, 0) * odds)))
+        """These `errors` of reports, and who of `held` users was dealt to the level."""
+        return np.asarray(np.hypot(errors, np.sqrt(np.maximum(held, 0) * (1 / self.shares[level] - 1))))
 
     def cut(self, level: int, n_users: int, asked: float = 0.0) -> float:
         """The count that a node's estimate must reach at `level`, in users, where it is one of `asked`."""
@@ -167,10 +144,8 @@ class TreeHist:
         return adaptive_cut(self.threshold, nobody, asked, held, self.skew(level, n_users))
 
     def skew(self, level: int, n_users: int) -> float:
-        """Of the error of a word that nobody holds: of how many reports support it, so that it is 0 of one bit."""
-        if self.compression == "hadamard":
-            return 0.0
-        share = geometry(self.epsilon, self.width).share
+        """Of the error of a word that nobody holds: of how many reports support it."""
+        share = self.report.other
         return (1 - 2 * share) / math.sqrt(max(1.0, n_users * self.shares[level]) * share * (1 - share))
 
     def by_chance(self, level: int, n_users: int, cut: float) -> float:
@@ -179,19 +154,15 @@ class TreeHist:
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
-        oracles = tuple(self._oracle(public) for _ in self.shares)
+        oracles = tuple(ProjectiveOracle.draw(self.rows, self.width, self.epsilon, public) for _ in self.shares)
         return Protocol(self.tree, self.shares, oracles, self)
-
-    def _oracle(self, public: np.random.Generator) -> FreqOracle:
-        if self.compression == "projective":
-            return projective.ProjectiveOracle.draw(self.rows, self.width, self.epsilon, public)
-        return FreqOracle(MultiplyShift.draw(self.rows, self.width, public), self.epsilon)
 
 
 @dataclass(frozen=True, eq=False)
 class Protocol(Levels):
     """A TreeHist with its public hash functions: collects (or simulates) reports and searches them."""
 
+    oracles: tuple[ProjectiveOracle, ...]
     settings: TreeHist
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
@@ -209,20 +180,32 @@ class Protocol(Levels):
         def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nonlocal sketch
             sketch, cut = next(sketches), settings.cut(level, n_users, asked)
-            # a collision may push a word below the cut, until it is fitted away
-            nodes, estimates = self.reaching(level, sketch, parents, _NEAR * cut, "mean")
-            nodes, by_chance = nodes[np.argsort(-estimates, kind="stable")], settings.by_chance(level, n_users, cut)
-            return *self._fit(level, sketch, nodes, cut, asked * by_chance), settings.level_error(level, n_users), cut
+            nodes = self._standing_out(level, sketch, parents, cut)
+            by_chance = asked * settings.by_chance(level, n_users, cut)
+            return *self._fit(level, sketch, nodes, cut, by_chance), settings.level_error(level, n_users), cut
 
         words, estimates, path = descend(self.tree, ask, settings.max_candidates)
         errors = self.oracles[-1].standard_errors(sketch, self.tree.keys(words), "joint") / self.shares[-1]
         errors = settings.dealt(self.tree.depth - 1, errors, estimates)
         return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
 
+    def _standing_out(self, level: int, sketch: Sketch, parents: Nodes, cut: float) -> Nodes:
+        """The children of `parents`, heaviest first, that seem to come near the cut.  Who stands out from a block of them is
+        taken out of the cells before the next one is read: those who collide with a word are many more than words."""
+        oracle, least = self.oracles[level], _NEAR * cut * self.shares[level]  # a collision may push a word below the cut
+        cells, found = oracle.cell_estimates(sketch), [parents[:0, :0].reshape(0, sum(self.tree.steps[: level + 1]))]
+        most = cells.size // 2  # more would be fitted to noise
+        for nodes in self.tree.below(parents, level):
+            nodes = nodes[oracle.near(cells, sketch.n_reports, self.tree.keys(nodes), least)]
+            listed, cells = oracle.standing_out(cells, self.tree.keys(nodes), least, most)
+            found.append(nodes[listed])
+            most -= len(found[-1])
+        return np.concatenate(found)
+
     def _fit(
         self, level: int, sketch: Sketch, nodes: Nodes, cut: float, by_chance: float
     ) -> tuple[Nodes, NDArray[np.float64]]:
-        """List who stands out, heaviest first; fit jointly, leave out what misses the cut, and fit the rest again.
+        """Fit who stands out jointly, leave out what misses the cut, and fit the rest again; heaviest first.
 
         A node that nobody holds comes near the cut by a collision with a word, and then most likely where that cell's noise
         is high: the fit gives it the noise, and takes it from the word, which then may miss the cut, too.  So only the worse
@@ -231,15 +214,15 @@ class Protocol(Levels):
         row's cells: who is fitted wrongly then spoils the fit of most others.
         """
         oracle, share = self.oracles[level], self.shares[level]
-        nodes = nodes[standing_out(oracle, sketch, self.tree.keys(nodes), _NEAR * cut * share)]
         while len(nodes):
             estimates = oracle.estimate(sketch, self.tree.keys(nodes), "joint") / share
-            missing = int(np.count_nonzero(estimates < cut))
-            if not missing:
+            order = np.argsort(-estimates, kind="stable")
+            nodes, estimates = nodes[order], estimates[order]
+            reached = int(np.count_nonzero(estimates >= cut))
+            if reached == len(nodes):
                 return nodes, estimates
-            at_once = by_chance > max(1, len(nodes) - missing) / 2 or len(nodes) > oracle.hashes.width * _FEW
-            dropped = missing if at_once else (missing + 1) // 2
-            nodes = np.delete(nodes, np.argsort(estimates, kind="stable")[:dropped], axis=0)
+            at_once = by_chance > max(1, reached) / 2 or len(nodes) > oracle.hashes.width * _FEW
+            nodes = nodes[: reached if at_once else (len(nodes) + reached) // 2]
         return nodes, np.zeros(0)
 
 
@@ -296,10 +279,14 @@ class Algorithm3(Levels):
 
         def ask(level: int, prefixes: Nodes, _: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nonlocal sketch
-            sketch = next(sketches)  # lines 5-7: of the users dealt to this level
-            kept, estimates = self.reaching(level, sketch, prefixes, self.threshold, "median")  # lines 8-10
-            error = self.oracles[level].standard_error(max(1, sketch.n_reports)) / self.shares[level]
-            return kept, estimates, error, self.threshold
+            sketch, oracle, share, found = next(sketches), self.oracles[level], self.shares[level], []
+            cells = oracle.cell_estimates(sketch)  # lines 5-7: of the users dealt to this level
+            for nodes in self.tree.below(prefixes, level):  # lines 8-10
+                keys, cut = self.tree.keys(nodes), self.threshold * share
+                reached, estimates = oracle.reaching(cells, sketch.n_reports, keys, cut)
+                found.append((nodes[reached], estimates / share))
+            kept, estimates = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            return kept, estimates, oracle.standard_error(max(1, sketch.n_reports)) / share, self.threshold
 
         last, share = self.oracles[-1], self.shares[-1]
         words, estimates, path = descend(self.tree, ask, self.max_candidates)  # lines 4-11

@@ -7,7 +7,7 @@ words of any script have the bytes of their UTF-8.  A letter of 0 ends a word th
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -20,6 +20,7 @@ from evolvingdp.core.hashing import scramble
 Nodes = NDArray[np.uint8]  # (nodes, digits)
 _UNITS = {"letters": (27, 1, 26), "bits": (2, 5, 26), "bytes": (256, 1, 255)}  # digits to choose from, of a letter; letters
 _LONGEST = 64
+_AT_ONCE = 1 << 20  # candidates
 
 
 class TooManyCandidatesError(ValueError):
@@ -136,6 +137,12 @@ class WordTree:
             below = below[self._possible(below)]
         nodes = np.hstack([np.repeat(parents, len(below), axis=0), np.tile(below, (len(parents), 1))])
         return nodes if apart else nodes[self._possible(nodes)]
+
+    def below(self, parents: Nodes, level: int) -> Iterator[Nodes]:
+        """`children`, about a million at a time; no parents are one empty block."""
+        size = max(1, _AT_ONCE // self.fan(level))
+        for first in range(0, max(len(parents), 1), size):
+            yield self.children(parents[first : first + size], level)
 
     def _whole(self, digits: int) -> bool:
         """So many digits cut no letter, and none may end a word."""

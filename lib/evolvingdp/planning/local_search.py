@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.planning import planned, sketch_size
+from evolvingdp.heavy_hitters.planning import planned, sketch_width
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung, turn
 from evolvingdp.planning.local import enough_reports
@@ -102,7 +102,7 @@ def _times(question: Question, reports: float) -> str:
 
 
 def _values(epsilon: float, question: Question) -> tuple[float, float]:
-    space = geometry(epsilon, sketch_size(_reports(question))[1])
+    space = geometry(epsilon, sketch_width(_reports(question)))
     return 1 / space.share, space.common / space.points
 
 

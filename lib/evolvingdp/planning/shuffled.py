@@ -1,6 +1,6 @@
 """Reports that a shuffler mixes before anybody sees them: local methods at the larger epsilon that a report may then have.
 
-A method is the local one, asked with the epsilon of a report; what that may be is `heavy_hitters.trust.shuffling`. A report
+A method is the local one, asked with the epsilon of a report; what that may be is `heavy_hitters.shuffling`. A report
 carries its hash function, row and level, so that nothing but the period in which it comes is known of its user. Where users
 are dealt to periods, the bound is for the fewest of a lot, but with a thousandth of delta; where everybody reports in every
 period, half of delta is for mixing, and half for composing the periods.
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from evolvingdp.core import accounting
-from evolvingdp.heavy_hitters.trust.shuffling import epsilon_of_a_report, fewest, hashed
+from evolvingdp.heavy_hitters.shuffling import epsilon_of_a_report, fewest, hashed
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
 

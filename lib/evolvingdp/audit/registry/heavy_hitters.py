@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.audit.registry.entry import FINITE, NOISE, REPORTS, Door, Known, Mechanism, Trial
+from evolvingdp.audit.registry.entry import FINITE, REPORTS, Door, Known, Mechanism, Trial
 from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import bitstogram, rappor
+from evolvingdp.heavy_hitters import bitstogram, rappor, shuffling
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, explicit_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.sketches.local_rnd import LocalRnd
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.text_search import Texts
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Levels, TreeHist
-from evolvingdp.heavy_hitters.trust import shuffling
-from evolvingdp.heavy_hitters.trust.prefix_counts import PrefixCounts
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
 Rng = np.random.Generator
@@ -37,15 +34,13 @@ def mechanisms() -> Iterator[Mechanism]:
     ) -> Mechanism:
         return Mechanism(id, "heavy_hitters", covers, unit, "any two words", how, trial, *more, **named)
 
-    client = (LocalRnd, LocalRnd.report)
-    yield entry("local_rnd", client, FINITE, _client_trial, unit=_REPORT)
+    yield entry("local_rnd", (FreqOracle.report,), FINITE, _client_trial, unit=_REPORT)
     yield entry("freq_oracle", (FreqOracle, FreqOracle.collect), REPORTS, _oracle_trial, _oracle_doors, (FreqOracle,))
     sizes = dict.fromkeys(("rows", "width", "max_candidates"), _SIZE)
     covers: tuple[Any, ...] = (TreeHist, Levels.collect)
-    yield entry("tree_hist", covers, REPORTS, _tree_trial, _tree_doors, made_by=(TreeHist,), public=sizes)
+    yield entry("tree_hist", covers, FINITE, _tree_trial, _tree_doors, made_by=(TreeHist,), public=sizes, cost=20)
     printed = (Algorithm3, Algorithm3.draw, Algorithm3.as_printed, Algorithm3.collect)
     yield entry("algorithm_3", printed, REPORTS, _printed_trial)
-    yield entry("tree_hist_projective", covers, FINITE, _projective_tree_trial, cost=20)
     sizes, covers = dict.fromkeys(("longest", "rows", "cells"), _SIZE), (Texts, Texts.encode, Texts.point)
     made_by: tuple[Any, ...] = (Texts,)
     yield entry("texts", covers, FINITE, _text_trial, made_by=made_by, public=sizes)
@@ -60,7 +55,6 @@ def mechanisms() -> Iterator[Mechanism]:
     made_by = (Rappor, Rappor.one_shot)
     told = "reports of one word"
     yield entry("rappor", covers, FINITE, _rappor_trial, _rappor_doors, unit=told, made_by=made_by, public=sizes, cost=16)
-    yield entry("prefix_counts", (PrefixCounts, PrefixCounts.search), NOISE, _counts_trial, unit="all counts of a user")
     covers = (shuffling.Shuffled, shuffling.epsilon_of_a_report)
     yield entry("shuffled", covers, FINITE, _shuffled_trial, unit="the reports of all, in no order")
 
@@ -82,7 +76,7 @@ def _run(protocol: Any, held: Any, noise: Any) -> Any:
 
 def _client_trial(rng: Rng) -> Trial:
     """Of one user or two, at public places."""
-    made, users = LocalRnd(MultiplyShift.draw(2, 4, rng), _epsilon(rng)), int(rng.integers(1, 3))
+    made, users = FreqOracle(MultiplyShift.draw(2, 4, rng), _epsilon(rng)), int(rng.integers(1, 3))
     places = made.assign(users, rng)
     other = rng.integers(0, 50, users - 1)
     data = tuple(np.array([key, *other], dtype=np.uint64) for key in range(4))
@@ -130,29 +124,23 @@ def _leaves(rng: Rng, users: int) -> tuple[Nodes, Nodes]:
 
 
 def _tree_trial(rng: Rng) -> Trial:
-    made = TreeHist(_TREE, _epsilon(rng), 10.0, rows=2, width=4, leaf_share=float(rng.uniform(0.1, 0.9)))
-    return _tree_trial_of(made, made.draw_hashes(rng), made.epsilon, rng)
+    made = TreeHist(_TREE, float(rng.uniform(0.5, 1.2)), 10.0, rows=1, width=2, leaf_share=float(rng.uniform(0.1, 0.9)))
+    return _tree_trial_of(made, made.draw_hashes(rng), made.epsilon, rng, 1)
 
 
 def _printed_trial(rng: Rng) -> Trial:
-    epsilon = _epsilon(rng)
-    return _tree_trial_of("Algorithm 3", Algorithm3.draw(_TREE, epsilon, 10.0, 2, 4, rng), epsilon, rng)
+    epsilon, drawn = _epsilon(rng), int(rng.integers(1, 6))
+    return _tree_trial_of("Algorithm 3", Algorithm3.draw(_TREE, epsilon, 10.0, 2, 4, rng), epsilon, rng, drawn)
 
 
-def _tree_trial_of(made: Any, protocol: Levels, epsilon: float, rng: Rng) -> Trial:
-    pair = _leaves(rng, int(rng.integers(1, 6)))
+def _tree_trial_of(made: Any, protocol: Levels, epsilon: float, rng: Rng, users: int) -> Trial:
+    pair = _leaves(rng, users)
     return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, epsilon)
 
 
 def _tree_doors(rng: Rng) -> list[Door]:
     protocol = TreeHist(_TREE, 1.0, 10.0, rows=2, width=4).draw_hashes(stream(0, "hashes"))
     return [_keys(protocol, _TREE.encode(["ab", "cd", "ax", "zz"]))]
-
-
-def _projective_tree_trial(rng: Rng) -> Trial:
-    made = TreeHist(_TREE, float(rng.uniform(0.5, 1.2)), 10.0, rows=1, width=2, compression="projective")
-    protocol, pair = made.draw_hashes(rng), _leaves(rng, 1)
-    return Trial((made, pair[0].tolist()), lambda held, noise: _all_sums(_run(protocol, held, noise)), pair, made.epsilon)
 
 
 def _text_trial(rng: Rng) -> Trial:
@@ -227,23 +215,6 @@ def _rappor_doors(rng: Rng) -> list[Door]:
             loose={"keys": "any number of reports"},
         )
     ]
-
-
-def _counts_trial(rng: Rng) -> Trial:
-    """Of one server's noise, that of the others being known: a user who holds ab, and not cd, moves two counts a level."""
-    servers, share = int(rng.integers(1, 4)), float(rng.uniform(0.2, 0.8))
-    made = PrefixCounts(_TREE, _epsilon(rng), 5e5, servers, (share, 1 - share))
-    leaves, honest = _TREE.encode(["ab", "cd"]), int(rng.integers(0, servers))
-
-    def run(counts: Any, noise: Any) -> Any:
-        private = [noise if server == honest else stream(0, "server", server) for server in range(servers)]
-        words = made.search(leaves, counts, private).words
-        return [words[name].tolist() for name in words]
-
-    places = {0: -1.0, 2: 1.0, 26 + 1: -1.0, 26 + 26 + 3: 1.0}  # of a and c, and of ab and cd below these
-    moves: dict[tuple[tuple[int, ...], int], float] = {((), place): by for place, by in places.items()}
-    one, other = np.array([10**6, 10**6]), np.array([10**6 + 1, 10**6 - 1])
-    return Trial((made, honest), run, (one, other), made.epsilon, moves=moves)
 
 
 def _shuffled_trial(rng: Rng) -> Trial:

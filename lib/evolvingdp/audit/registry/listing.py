@@ -19,7 +19,6 @@ EXEMPT = {
     "*.simulate": _SIMULATED,
     "*.simulate_*": _SIMULATED,
     "*_simulation.*": _SIMULATED,
-    "*.sketches.simulation.*": _SIMULATED,
     "*.draw_one": _SIMULATED,
     "*.choosing.follow": _SIMULATED,
     "*.draw_sums": _SIMULATED,

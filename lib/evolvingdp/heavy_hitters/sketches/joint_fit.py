@@ -1,8 +1,8 @@
 """The joint fit: the frequencies of all words asked for at once, from all cells that they are hashed to.
 
 **Computes** the least-squares fit f of the keys' frequencies to their cells: without noise the mean of a key's rows is G f
-with G[u, v] = mean over rows of g(u) g(v) 1{h(u) = h(v)}, so the fit solves G f = means.  Without signs all words lift a
-cell by their share of it: both sides are centred by what a uniform hash function gives, 1/width.
+with G[u, v] = mean over rows of 1{h(u) = h(v)}, so the fit solves G f = means.  All words lift a cell by their share of it:
+both sides are centred by what a uniform hash function gives, 1/width.
 
 **Error.** The variance of a cell's noise, over the rows, times the diagonal of G's inverse, 1 / (1 - a) with a the part of a
 key's cells that the others can fit.  Where keys are few for the cells, that is to first order what they have of it one by
@@ -24,31 +24,29 @@ _SPARSE = 1 / 32  # keys a cell and row, of 8 at most, up to which first order i
 
 @dataclass(frozen=True, eq=False)
 class JointFit:
-    """`design` (cells hashed to, keys) is the sign of each key in its cell of each row; `used` names these cells."""
+    """`design` (cells hashed to, keys) is 1 where a key has a cell; `used` names these cells."""
 
     design: sparse.csc_array
     used: NDArray[np.int64]  # row * width + cell
     rows: int
     width: int
-    centred: bool
 
     @classmethod
-    def of(cls, cells: NDArray[np.int64], signs: NDArray[np.int8] | None, width: int) -> JointFit:
-        """From the cells (rows, keys), each below `width`, and their signs (None: all +1)."""
+    def of(cls, cells: NDArray[np.int64], width: int) -> JointFit:
+        """From the cells (rows, keys), each below `width`."""
         rows, n_keys = cells.shape
         used, number = np.unique(cells + np.arange(rows)[:, None] * width, return_inverse=True)
-        values = np.ones(cells.size) if signs is None else signs.T.ravel().astype(float)
-        parts = values, number.reshape(cells.shape).T.ravel(), rows * np.arange(n_keys + 1)
-        return cls(sparse.csc_array(parts, shape=(len(used), n_keys)), used, rows, width, signs is None)
+        parts = np.ones(cells.size), number.reshape(cells.shape).T.ravel(), rows * np.arange(n_keys + 1)
+        return cls(sparse.csc_array(parts, shape=(len(used), n_keys)), used, rows, width)
 
     @property
     def _shared(self) -> float:
-        """What a uniform hash function gives each cell of a word, and what estimates without signs are centred by."""
-        return 1 / self.width if self.centred else 0.0
+        """What a uniform hash function gives each cell of a word, and what estimates are centred by."""
+        return 1 / self.width
 
     def solve(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
-        """f (keys,), from the means of the keys' rows (keys,), centred ones where there are no signs.  Keys that collide in
-        every row share their sum.  Raises ValueError for more keys than cells."""
+        """f (keys,), from the centred means of the keys' rows (keys,).  Keys that collide in every row share their sum.
+        Raises ValueError for more keys than cells."""
         if (n_keys := len(means)) > self.rows * self.width:
             raise ValueError(
                 f"the joint estimate of {n_keys} keys does not exist with {self.rows} rows of {self.width} cells: "
@@ -90,6 +88,5 @@ class JointFit:
         factor = linalg.cho_factor(gram.toarray(), overwrite_a=True)  # of a sparse one hardly anything would be 0 either
         sums = linalg.cho_solve(factor, np.ones(n_keys))
         spread = linalg.lapack.dpotri(factor[0])[0].diagonal().copy()
-        if self.centred:  # the inverse of a matrix less a constant, by Sherman and Morrison
-            spread += np.square(sums) / max(self.width - sums.sum(), _TOLERANCE)
+        spread += np.square(sums) / max(self.width - sums.sum(), _TOLERANCE)  # less a constant: Sherman and Morrison
         return np.asarray(spread * (1 - self._shared))

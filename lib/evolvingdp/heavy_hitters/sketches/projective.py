@@ -19,9 +19,11 @@ add to a cell, since n reports support a point c n times on average.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +34,13 @@ from evolvingdp.core.hashing import MultiplyShift, scramble
 from evolvingdp.core.reports import Projective
 from evolvingdp.core.sampling import blocks, split_evenly
 from evolvingdp.heavy_hitters import theory
-from evolvingdp.heavy_hitters.count_sketch import ESTIMATORS, FreqOracle, Sketch
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
 _CHUNK = 1 << 15  # users at a time
 _HASH_BITS = np.int64(32)
+_KEYS_AT_ONCE = 1 << 13
+_CERTAIN = 2.5  # standard errors
 
 
 class PointReport(Projective):
@@ -53,6 +57,7 @@ class PointHashes:
 
     family: MultiplyShift  # 2^32 cells
     space: Geometry
+    signed: ClassVar[bool] = False
 
     @property
     def rows(self) -> int:
@@ -89,7 +94,9 @@ class PointCounts(Sketch):
 
 @dataclass(frozen=True)
 class ProjectiveOracle(FreqOracle):
-    """A `FreqOracle` whose users report points: `draw` makes one.  Estimators, joint fit and merging are FreqOracle's."""
+    """A `FreqOracle` whose users report points: `draw` makes one.  Means, medians and merging are FreqOracle's."""
+
+    estimators: ClassVar[tuple[str, ...]] = ("median", "mean", "joint")
 
     @classmethod
     def draw(cls, rows: int, cells: int, epsilon: float, public: np.random.Generator) -> ProjectiveOracle:
@@ -122,30 +129,18 @@ class ProjectiveOracle(FreqOracle):
     def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> PointCounts:
         return PointCounts(sums, n_reports, self.fingerprint, self.space)
 
+    def assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
+        """A uniform row per user, (n_users,).  Public."""
+        return public.integers(0, self.hashes.rows, size=n_users)
+
     def report(self, keys: NDArray[np.uint64], rows: NDArray[np.int64], private: np.random.Generator) -> NDArray[np.integer]:
         """One report a user, (n,), below the number of points.  Drawn once and then fixed."""
         checks.one_each(keys=keys, rows=rows)
         return self.response.report(self.hashes.cells(rows, keys), private)
 
-    def add(self, sketch: Sketch, slots: NDArray[np.int64], reports: NDArray[np.integer]) -> Sketch:
-        """`sketch` plus `reports` (n,) of users in the rows `slots` (n,)."""
-        self.check(sketch)
+    def _count(self, sums: NDArray[np.int64], slots: NDArray[np.int64], reports: NDArray[np.integer]) -> None:
         rows = checks.integer_array("slots", slots, below=self.hashes.rows)
-        reports = checks.integer_array("reports", reports, below=self.shape[1])
-        if len(rows) != len(reports):
-            raise ValueError(f"reports must have one entry per slot, got {len(reports)} for {len(rows)}")
-        counts = np.bincount(rows * self.shape[1] + reports, minlength=sketch.sums.size).reshape(self.shape)
-        return self._sketch(sketch.sums + counts, sketch.n_reports + len(rows))
-
-    def collect(self, keys: NDArray[np.uint64], public: np.random.Generator, private: np.random.Generator) -> Sketch:
-        """Per-user path: user i holds keys[i], (n,)."""
-        keys, sketch = checks.keys(keys), self.empty()
-        sums = sketch.sums.ravel()
-        for some in blocks(len(keys), _CHUNK):
-            own = keys[some[0] : some[-1] + 1]
-            rows = public.integers(0, self.hashes.rows, size=len(own))
-            np.add.at(sums, rows * self.shape[1] + self.report(own, rows, private), 1)
-        return self._sketch(sums.reshape(self.shape), len(keys))
+        np.add.at(sums.ravel(), rows * self.shape[1] + checks.integer_array("reports", reports, below=self.shape[1]), 1)
 
     def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         """A sketch with exactly the law of `collect` when counts[i] users hold keys[i]."""
@@ -161,24 +156,77 @@ class ProjectiveOracle(FreqOracle):
     def users_of_a_report(self) -> float:
         return self.hashes.rows / self.response.gain
 
-    def _cell_sums(self, sketch: Sketch) -> NDArray[np.float64]:
-        """Reports of every row that support every point, less what is expected of users at uniform points."""
+    def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
+        """From the reports of every row that support every point, less what is expected of users at uniform points."""
         self.check(sketch)
-        return np.asarray(sketch.transformed - sketch.sums.sum(axis=1, keepdims=True) * self.space.share)
+        others = sketch.sums.sum(axis=1, keepdims=True) * self.space.share
+        return np.asarray(self.users_of_a_report * (sketch.transformed - others))
+
+    def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
+        """As FreqOracle's, and `"joint"`: the least-squares fit of all `keys` at once, a mean without the collisions among
+        them (keys that collide in every row share their sum).  Raises ValueError for more keys than cells."""
+        if estimator != "joint" or not len(keys):
+            return super().estimate(sketch, keys, estimator if len(keys) else "mean")
+        return self.joint_fit(checks.keys(keys)).solve(super().estimate(sketch, keys, "mean"))
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Of a rare word, in users, without collisions; for the median of rows sqrt(pi/2) times that of the mean."""
-        checks.one_of(ESTIMATORS, estimator=estimator)
+        checks.one_of(self.estimators, estimator=estimator)
         median_of = self.hashes.rows if estimator == "median" else 1
         return self.response.standard_error(n_reports) * theory.normal_median_deviation(median_of) * math.sqrt(median_of)
 
     def standard_errors(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
-        """As FreqOracle's; a word's own holders add their own variance."""
-        others = super().standard_errors(sketch, keys, estimator)
-        held = np.clip(self.estimate(sketch, keys, estimator), 0, sketch.n_reports)
+        """As FreqOracle's; of "joint" with the collisions that the fit leaves, times the diagonal of its inverse.  A word's
+        own holders add their own variance."""
+        keys, estimates = checks.keys(keys), self.estimate(sketch, keys, estimator)
+        others = super().standard_errors(sketch, keys, "mean" if estimator == "joint" else estimator)
+        if estimator == "joint" and len(keys):
+            fit, known = self.joint_fit(keys), self.standard_error(max(1, sketch.n_reports), estimator)
+            left = np.square(self.cell_estimates(sketch) - fit.cells_of(estimates)).sum()
+            left /= max(1, self.hashes.rows * self.hashes.width - len(keys)) * self.hashes.rows
+            others = np.sqrt(max(known**2, float(left)) * fit.spread())
+        held = np.clip(estimates, 0, sketch.n_reports)
         rare, own = (self.response.standard_errors(sketch.n_reports, count) ** 2 for count in (0 * held, held))
         return np.asarray(np.sqrt(np.maximum(others**2 + own - rare, 0)))
 
     def joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
-        cells = self.hashes.cells(np.arange(self.hashes.rows)[:, None], keys[None, :])
-        return JointFit.of(cells, None, self.hashes.width)
+        """What all `keys` together put into the cells."""
+        return JointFit.of(self.hashes.cells(np.arange(self.hashes.rows)[:, None], keys[None, :]), self.hashes.width)
+
+    def near(self, cells: NDArray[np.float64], n_reports: int, keys: NDArray[np.uint64], least: float) -> NDArray[np.int64]:
+        """Which of `keys` have means of the rows of `cells` of `least` or more, by position.  Whose mean of the first
+        quarter or half of the rows is 2.5 standard errors too low is read no further."""
+        found, rows, error = [], len(cells), self.standard_error(max(1, n_reports), "mean")
+        for some in blocks(len(keys), _KEYS_AT_ONCE):
+            sums = np.zeros(len(some))
+            for first, last in itertools.pairwise((0, rows // 4, rows // 2, rows)):
+                sums += self._read(cells[first:last], keys[some], first).sum(axis=0)
+                enough = sums >= last * (least - _CERTAIN * error * math.sqrt(rows / max(1, last) - 1))
+                some, sums = some[enough], sums[enough]
+            found.append(some)
+        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+
+    def standing_out(
+        self, cells: NDArray[np.float64], keys: NDArray[np.uint64], least: float, most: int
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Which of `keys` have `least` > 0 users or more, (keys,), at most so many, and `cells` without them.
+
+        A key that nobody holds and that shares one cell with a word seems to have its part of the word's count.  Where such
+        keys are many beside the cells, a fit of all would spread the word's count over them.  So a round takes those with
+        half of the largest mean or more, fits all who were taken, and takes the fit out of the cells: the orthogonal
+        matching pursuit of Pati, Rezaiifar and Krishnaprasad (1993), many keys a round.
+        """
+        listed, left = np.zeros(len(keys), dtype=bool), cells
+        means = estimates = self.read(cells, keys, "mean")
+        while not listed.all():
+            others = np.where(listed, -np.inf, estimates)
+            new = others >= max(least, others.max() / 2)
+            if np.count_nonzero(new) > (room := most - np.count_nonzero(listed)):
+                new = np.isin(np.arange(len(keys)), np.argsort(-others, kind="stable")[: max(0, room)])
+            if not new.any():
+                break
+            listed |= new
+            fit = self.joint_fit(keys[listed])
+            left = cells - fit.cells_of(fit.solve(means[listed]))
+            estimates = self.read(left, keys, "mean")
+        return listed, left

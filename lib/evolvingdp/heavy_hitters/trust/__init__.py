@@ -1,1 +1,0 @@
-"""What users get who trust a shuffler, one server of two, or a curator."""
