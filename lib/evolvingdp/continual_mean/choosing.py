@@ -70,7 +70,8 @@ def users_alike(
     arrivals: ArrayLike | None = None,
     **options: Any,
 ) -> UserMean:
-    """The mean of a few samples of each user, where samples are independent with one mean, whoever sends them and whenever.
+    """The mean of a few samples of each user, where samples are independent, of each other and of who
+    sends when, with one mean.
 
     Then those that are not in the sum are not missed: `recommended`, with its options, for the standard error alone.  The
     cap is low, and the batch up to a tenth of the horizon, when the first release comes; `batch` brings it forward.  Nothing

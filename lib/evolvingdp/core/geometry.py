@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
+from evolvingdp.core import checks
+
 MOST_POINTS = 1 << 17
 _NEARLY = 1.05  # times the least variance: so much is given for more cells
 
@@ -29,6 +31,11 @@ class Geometry:
 
     order: int
     dimension: int
+
+    def __post_init__(self) -> None:
+        checks.integer_at_least(2, order=self.order, dimension=self.dimension)
+        if self.dimension > 2 and any(self.order % part == 0 for part in range(2, math.isqrt(self.order) + 1)):
+            raise ValueError(f"order must be a prime in {self.dimension} dimensions, got {self.order!r}")
 
     @property
     def points(self) -> int:

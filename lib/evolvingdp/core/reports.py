@@ -331,6 +331,7 @@ class Projective(Counted):
 
     def report(self, values: NDArray[np.integer], private: np.random.Generator) -> NDArray[np.int64]:
         """One point a user, (n,), of values (n,): who lies is more than by the formula, where doubles round."""
+        values = checks.integer_array("values", values, below=self.n_values)
         lies, any_report = private.random(len(values)) < self.lie, private.integers(0, self.space.points, len(values))
         return np.where(lies, any_report, self._supporting(values, private))
 
