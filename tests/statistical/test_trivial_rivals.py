@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from rivals import better
 
-from evolvingdp.continual_mean import choosing, streams
+from evolvingdp.continual_mean import choosing, streams, windows
+from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.reports import Hashed, Sign
 from evolvingdp.core.seeds import stream
@@ -19,6 +22,7 @@ from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.continual_mean.past_the_paper import Harmonic, OfTheMean
+from evolvingdp.notebooks.continual_mean.which_one import apart
 from evolvingdp.notebooks.evolving.choosing import random_means
 
 N_USERS, MOST, STEPS, EPSILON = 1000, 512, 20_000, 2.0
@@ -40,6 +44,35 @@ def stated(settings, users, one_mean=False):
     release = settings.release(users, np.zeros(len(users), dtype=int), stream(0, "rivals", "noise"))
     late = slice(len(users) // 2, None)
     return math.sqrt(np.mean(release.standard_error[late] ** 2 + (0 if one_mean else release.bias[late] ** 2)))
+
+
+def test_no_trivial_transformation_of_days_has_a_tenth_less_error():
+    """A value a day, with the cap that is recommended without delta: other caps, for all days or for one, other noise, and
+    the difference of running sums of days."""
+    n_days, per_day = 64, 3
+    before, users = (streams.arrivals("random", N_USERS, MOST, STEPS, stream(0, "rivals", "days", run)) for run in range(2))
+    of_day = np.arange(STEPS) * n_days // STEPS
+    cap = choosing.recommended(N_USERS, MOST, EPSILON, arrivals=before, horizon=STEPS).samples_per_user
+    mean = UserMean(N_USERS, cap, EPSILON, horizon=STEPS, clip=True, excess="drop", integer=True)
+
+    def error(settings, a_day):
+        days = windows.Days(settings, n_days, a_day)
+        told = [windows.START, *days.release(users, np.zeros(STEPS, dtype=int), of_day, stream(0, "rivals", "noise"))]
+        ours = [days.between(*pair) for pair in pairwise(told)]
+        return math.sqrt(np.mean([one.standard_error**2 + one.bias**2 for one in ours]))
+
+    def of_running_sums():
+        sums, each = best_tree(n_days), STEPS / n_days
+        noise = calibrate(sums, EPSILON, 0.0, 1.0, integer=True, uses=min(cap, n_days * per_day))
+        return math.sqrt(noise.variance * apart(sums, np.arange(n_days), np.arange(1, n_days + 1)).mean()) / each
+
+    caps = {
+        f"cap {share}": partial(error, mean.but(samples_per_user=round(share * cap)), per_day)
+        for share in (0.5, 0.75, 1.5, 2)
+    }
+    a_day = {f"{count} a day": partial(error, mean, count) for count in (1, 2, 4, 6)}
+    others = {"real noise": partial(error, mean.but(integer=False), per_day), "running sums": of_running_sums}
+    assert better(error(mean, per_day), caps | a_day | others) == {}
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
