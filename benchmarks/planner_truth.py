@@ -232,6 +232,7 @@ TRUTHS: dict[str, Truth] = {
     "THRESH, tuned": followed,
     "TreeHist": searched,
     "stable histogram": shown,
+    "stable histogram, once at the end": shown,
     "fresh Laplace noise in every period": fresh,
     "fresh Gaussian noise in every period": fresh,
     "running sums, the best tree": running_sums,

@@ -421,6 +421,16 @@ def test_a_curator_s_words_cost_no_more_than_what_a_unit_is_counted_in():
         assert made.error(1, 0.1) == min(one.error(1, 0.1) for one in both)
 
 
+@pytest.mark.parametrize("unit", ["report", "period", "user"])
+def test_a_curator_who_shows_words_once_at_the_end_pays_for_one_answer(unit):
+    """What is replaced moves two words by one: noise of scale 2 at epsilon 1, and a threshold of 1 + 2 ln(1 / delta)."""
+    question = Question("words", "curator", unit, users=10_000, target="cumulative")
+    best = plan(question).predictions[0]
+    assert best.method == "stable histogram, once at the end"
+    assert "horizon=1," in best.settings
+    assert best.found_from * counted(question) < 1 + 2 * math.log(1e9) + 4 * math.log(20)
+
+
 def test_a_search_predicts_that_the_reports_of_a_word_s_holders_vary_more():
     """Of a holder's reports half support the word, of others' one in twenty; and who is dealt to the last level varies."""
     search = Question("words", users=300_000, periods=1, unit="report", epsilon=3.0, share=0.2, length=3)

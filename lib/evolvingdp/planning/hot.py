@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -120,12 +120,15 @@ def _expected(question: Question, weight: float) -> Expected:
     return Expected(None, found, found_from=found)
 
 
-def _shown(question: Question) -> Histogram:
+def _shown(question: Question, once: bool = False) -> Histogram:
     """The words that enough readings are, without a list: of the two kinds of noise the one that shows more."""
-    answers = question.periods if question.unit == "user" else question.pooled  # that one unit is in
+    answers = 1 if once else question.periods if question.unit == "user" else question.pooled  # that one unit is in
     epsilon, delta, domain = question.epsilon, needs_delta(question), min(27**question.length, 2**60)
     made = [histogram(epsilon, delta, answers, domain, kind=kind, beta=BETA) for kind in SHOWN]
     return min(made, key=lambda one: one.error(1, 2 * BETA))
+
+
+_shown_once = partial(_shown, once=True)  # where nothing is told before all periods are over
 
 
 def _shown_expected(question: Question, settings: Histogram) -> Expected:
@@ -157,4 +160,5 @@ METHODS = [
     _method("AboveThreshold, repeated", _repeated, lambda q, made: made.error(q.events, BETA)),
     _method("a histogram in every period", _histogram, lambda q, made: made.error(q.events, BETA)),
     Method("stable histogram", ("words",), _shown, _shown_expected, "curator"),
+    Method("stable histogram, once at the end", ("words",), _shown_once, _shown_expected, "curator", ("cumulative",)),
 ]

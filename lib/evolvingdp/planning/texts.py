@@ -77,6 +77,9 @@ TEXTS = {
         "be precise over many periods", "sparse_vector/shifting_heavy_hitters"),
     "stable histogram": Text(
         _CENTRAL, "nothing", f"{_DATA}; {{counted}}", "show a word that few hold", "sparse_vector/shifting_heavy_hitters"),
+    "stable histogram, once at the end": Text(
+        _CENTRAL, "nothing", f"{_DATA}; {{counted}}", "answer before all periods are over",
+        "sparse_vector/shifting_heavy_hitters"),
 }  # fmt: skip
 _COUNTED = {
     "report": "every reading counts",
