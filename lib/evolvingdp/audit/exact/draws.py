@@ -153,6 +153,19 @@ class Follower:
     def binomial(self, n: ArrayLike, p: ArrayLike) -> Any:
         return self._chosen(_binomial, n, p)
 
+    def multinomial(self, n: ArrayLike, pvals: ArrayLike) -> Any:
+        """Place after place, a binomial of those that are left."""
+        shares = np.asarray(pvals, dtype=float)
+        left = np.array(np.broadcast_to(n, np.broadcast_shapes(np.shape(n), shares.shape[:-1])))
+        rest, counts = 1.0, []
+        for place in range(shares.shape[-1] - 1):
+            share = shares[..., place]
+            counts.append(
+                self.binomial(left, np.clip(np.divide(share, rest, out=np.ones(share.shape), where=rest > 0), 0, 1))
+            )
+            left, rest = left - counts[-1], rest - share
+        return np.stack([*counts, left], axis=-1)
+
     def poisson(self, lam: ArrayLike) -> Any:
         """Of small means alone: up to 19, beyond which nothing of the law is left."""
         return self._chosen(lambda mean: poisson.pmf(np.arange(20), mean).tolist(), lam)

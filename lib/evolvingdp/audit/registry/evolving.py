@@ -160,7 +160,7 @@ def _recompute_trial(rng: Rng) -> Trial:
             return baselines.recompute(data, epsilon, noise, every=every, **options)
     else:
         voting = Thresh(1, min(epochs, 3), 1, epsilon, 0.1, epsilon - 0.2, 1, 1, unit=0.01, margin=0.1, reach=2)
-        made = HeavyThresh(voting, 2)
+        made = HeavyThresh(voting, 2, Subset(2, voting.estimate_epsilon) if rng.random() < 0.5 else None)
 
         def run(held: int, noise: Any) -> Any:
             data = WordStream.make([1], np.eye(2), [[held] * made.voting.horizon], 1)
