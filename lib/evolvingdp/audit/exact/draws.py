@@ -157,7 +157,8 @@ class Follower:
         """Place after place, a binomial of those that are left."""
         shares = np.asarray(pvals, dtype=float)
         left = np.array(np.broadcast_to(n, np.broadcast_shapes(np.shape(n), shares.shape[:-1])))
-        rest, counts = 1.0, []
+        counts: list[Any] = []
+        rest: Any = 1.0
         for place in range(shares.shape[-1] - 1):
             share = shares[..., place]
             counts.append(
