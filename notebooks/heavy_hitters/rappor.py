@@ -22,6 +22,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import decode
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.notebooks.heavy_hitters import streams
 from evolvingdp.notebooks.heavy_hitters.lists import score
 from evolvingdp.streams import reading
@@ -40,7 +41,7 @@ CLAIMS = """
 ? demo_3 * tail_rappor / tail_mean <= 1   Zero is the better estimate there: RMSE of RAPPOR's list over FreqOracle's mean's
 1 - max(0.06, z_error) <= z_rms <= 1 + max(0.06, z_error)   The standard errors are right: RMS of error over standard error
 false_share <= false_discovery_rate + false_error   The list keeps its false-discovery rate, to four standard errors: share of false ones
-brown_oracle_f1 >= 0.9   A dictionary on Brown, F1: FreqOracle, mean
+brown_oracle_f1 >= 0.9   A dictionary on Brown, F1: ProjectiveOracle
 brown_rappor_f1 >= 0.9   A dictionary on Brown, F1: RAPPOR
 0.95 <= brown_error_ratio <= 1.05   The wide fit's standard error is right on Brown: RMSE over standard error
 """
@@ -51,7 +52,7 @@ UNKNOWN = 9  # Demo 3 forgets the candidates whose number ends in 9
 Z_DEVIATION = 0.067  # between data sets, of the RMS of error over standard error: three, as this can fail on two sides
 # Google's own R decoder on ten data sets of this kind, run apart from this book: smallest and largest value
 R_DECODER = {"found": (44, 53), "false": (7, 12), "l1": (0.155, 0.202), "l_inf": (0.0077, 0.0096)}
-RAPPOR, ORACLE = "RAPPOR", "FreqOracle, mean"
+RAPPOR, ORACLE = "RAPPOR", "ProjectiveOracle"
 METHODS = {
     "rappor_listed": "RAPPOR, listed",
     "rappor": "RAPPOR, fit",
@@ -156,11 +157,10 @@ def _brown(params: Any, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
         stream(seed, "brown RAPPOR hashes", repetition)
     )
     decoded = decode(protocol, protocol.simulate(keys, counts, stream(seed, "brown RAPPOR", repetition)), keys)
-    hashes = MultiplyShift.draw(16, 2**16, stream(seed, "brown oracle hashes", repetition))
-    oracle = FreqOracle(hashes, params.epsilon)
+    oracle = ProjectiveOracle.draw(16, 2**14, params.epsilon, stream(seed, "brown oracle hashes", repetition))
     sketch = oracle.simulate(keys, counts, stream(seed, "brown oracle", repetition))
     told = {RAPPOR: (decoded.words.unbiased.to_numpy(), float(decoded.words.standard_error.mean()))}
-    told[ORACLE] = oracle.estimate(sketch, keys, "mean"), oracle.standard_error(params.n_users, "mean")
+    told[ORACLE] = oracle.estimate(sketch, keys, "joint"), oracle.standard_error(params.n_users, "mean")
     for method, (estimate, error) in told.items():
         yield {
             "part": "brown",
