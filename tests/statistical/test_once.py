@@ -165,6 +165,26 @@ def test_constant_means_are_divided_at_most_as_often_as_is_stated(way, epsilon):
     assert too_often == ("half" in way or ("rare" in way and epsilon == 4.0))
 
 
+@pytest.mark.parametrize("shares", [(0.5, 0.5, 0.0, 0.0, 0.0), (0.9, 0.05, 0.05)])
+@pytest.mark.parametrize("way", ["words", "words online", "words, a reserve's calls online", "words, each as if alone"])
+def test_few_words_of_the_default_report_change_no_oftener_though_their_reports_add_up_to_one(way, shares, monkeypatch):
+    """One value a user: with the variance of each word alone there are 12 % in hindsight, and 50 % online."""
+    n_users, runs, found = 2_000_000, 300 if way == "words" else 100, 0
+    settings = Once(n_users, 60, 4.0, len(shares))
+    assert settings.report == Subset(len(shares), 4.0)
+    monkeypatch.setitem(globals(), "SHARES", np.array(shares))
+    data = streams.WordStream.make([n_users], np.array(shares), np.zeros((1, 60), dtype=int), 10)
+    for run in range(runs):
+        tally = once.simulate(settings, data, stream(0, "few", run))
+        if way in WAYS:
+            found += WAYS[way](settings, tally).changes > 0
+        else:
+            told = settings.estimates(tally)
+            found += detect(told, tally.reports, settings.report.largest_variance, online=True).changes > 0
+    too_often = binomtest(found, runs, 0.2 if "online" in way or "alone" in way else 0.05, alternative="greater")
+    assert (too_often.pvalue < ALPHA) == ("alone" in way)
+
+
 def test_a_rare_share_s_change_is_found_with_the_variance_of_a_rare_share():
     """From .02 to .024, at epsilon = 4: it saves 40 variances of what is there, and 6 of a fair bit; the penalty is 12."""
     settings = Once(400_000, 60, 4.0)

@@ -93,6 +93,10 @@ class Report(Support):
         """For frequencies between `low` and `high`: where the probability of a support is as near to 1/2 as it can be."""
         return self.variance(np.minimum(np.maximum((0.5 - self.other) / self.gain, low), high))
 
+    def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same where residuals of many values are added up: by as much more as their dependence asks for."""
+        return self.largest_variance(low, high)
+
     def estimates(self, sums: NDArray[np.integer], n_reports: ArrayLike) -> NDArray[np.float64]:
         """Frequencies (..., n_values) from sums (..., width) of n_reports (...); unbiased, not clipped, nan without
         reports."""
@@ -185,6 +189,14 @@ class Subset(Counted):
     @property
     def moved(self) -> tuple[int, int]:
         return self.size, self.size
+
+    def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Supports add up to `size`, so that residuals of values depend on each other, of two equal ones fully. Pearson's
+        r (k - w) / (k - 1), r the probability of a support, in place of r (1 - r): with size 1 supports are multinomial,
+        and their squared residuals over r add up to a chi-square of k - 1 degrees; with more it is exact for equal
+        shares."""
+        supported = self.other + np.minimum(np.maximum(high, 0), 1) * self.gain
+        return np.asarray(supported * (self.n_values - self.size) / (self.n_values - 1) / self.gain**2)
 
     def probabilities(self, value: int) -> dict[tuple[int, ...], float]:
         """The law of a report, by set."""

@@ -4,8 +4,8 @@
 all the time, and averages between detected changes (`core.detection`), for what jumps and stays.
 
 The step's variance has the largest likelihood (Kalman's filter with a diffuse start, Rauch, Tung and Striebel's smoother).
-With w of the noise's law y + w and y - w are independent: each fit is made of one half and judged by the other, over a few
-draws of w.
+With w of the noise's variances y + w and y - w are uncorrelated, and independent where noise is normal: each fit is made of
+one half and judged by the other, over a few draws of w.
 
 **Privacy.** It reads releases only: free post-processing.
 

@@ -140,9 +140,9 @@ class Once:
             words = np.array([1])
         elif words is None and not online:
             words = frequent(found, tally.reports, self.report.variance(0.0))
-        return detect(
-            found, tally.reports, self.report.largest_variance, words=words, online=online, false_alarm=false_alarm
-        )
+        alone = words is not None and len(words) == 1
+        variance = self.report.largest_variance if alone else self.report.largest_together
+        return detect(found, tally.reports, variance, words=words, online=online, false_alarm=false_alarm)
 
     def smooth(self, tally: Tally, rng: np.random.Generator, *, coverage: float = 0.95) -> Smooth:
         """`core.smoothing` of the estimates of the epochs with reports, (lots, n_words), each word by itself, in

@@ -106,7 +106,8 @@ class Server:
     def add(self, reports: int, sums: NDArray[np.int64], again: bool = False) -> None:
         """The reports of an epoch; `again`: all of the last one."""
         report = self.settings.report
-        self.watch.tell(report.estimates(sums, reports)[None], reports, report.largest_variance, again)
+        variance = report.largest_variance if report.n_values == 2 else report.largest_together
+        self.watch.tell(report.estimates(sums, reports)[None], reports, variance, again)
 
     @property
     def crew(self) -> int | None:
