@@ -36,7 +36,7 @@ def by_hand(chapter: str) -> tuple[str, list[list[str]]]:
     text = re.split(r"\*\*By hand\.\*\*|\{dropdown\} By hand.*", PAGES[chapter])[1]
     text = re.split(r"\n\n```\{|\n````", text)[0]
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in text.splitlines() if line.startswith("|")]
-    return text, [row for row in rows if not set(row[0]) <= set("- ")]
+    return text, [row for row in rows if not set(row[0]) <= set("-: ")]
 
 
 def solutions(chapter: str) -> list[str]:
