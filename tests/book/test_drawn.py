@@ -163,7 +163,7 @@ def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
     for line, (method, error, _) in zip(printed(asked), rows, strict=True):
         assert f". {method} " in line
         told = line.split(f". {method} ")[1].split()[0]
-        of_ten_streams = line.endswith("simulation")  # may be a fifth off, as the page says
+        of_ten_streams = line.endswith("simulated")  # may be a fifth off, as the page says
         assert told == error or (of_ten_streams and abs(float(error) / float(told) - 1) <= 0.2)
 
 

@@ -46,7 +46,7 @@ def mechanisms() -> Iterator[Mechanism]:
         (Subset, Subset.report, Hashed, Projective, Projective.report, Sign, Report, Report.collect),
         (Subset(5, 1.0, 2), Hashed(5, 1.0), Projective(5, 1.0, Geometry(2, 3)), Sign(5, 1.0)),
     )
-    sizes = {"n_values": "public: of the list", "size": "public: of a set", "space": "public: of points"}
+    sizes = {"values": values, "n_values": "public: of the list", "size": "public: of a set", "space": "public: of points"}
     doors = [_door("collect", one.collect) for one in kinds]
     yield entry("report", covers, _report_trial, (Subset, Hashed, Projective, Sign), doors, **sizes)
 
