@@ -70,7 +70,7 @@ def test_figures_are_numbered_captioned_described_and_downloadable(visits, noteb
     text = visit.soup.get_text()
     assert text.count(f"evolvingdp run {notebook} --preset quick --seed 0") >= count
     assert "does not hold" not in text
-    assert text.count("This page was built with the preset") == 1
+    assert text.count("Built with the preset") == 1
     assert visit.facts["sources"] == [], "the source of a table"
 
 
