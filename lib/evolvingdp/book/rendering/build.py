@@ -117,8 +117,9 @@ def _made_of(project: Project) -> str:
 
 
 def _sources(root: Path) -> Iterator[Path]:
+    """Without the cards of book/results, which rendering draws."""
     yield from (root / name for name in SOURCES if (root / name).is_file())
     for name in SOURCES:
         for folder, inner, files in os.walk(root / name):
             inner[:] = [name for name in inner if not name.startswith((".", "__")) and not name.endswith(".egg-info")]
-            yield from (Path(folder, name) for name in files)
+            yield from (Path(folder, name) for name in files if not name.startswith("card-"))
