@@ -54,9 +54,14 @@ class Claim:
 def in_words(relation: str, bound: float | Sequence[float], form: str = ",.4g") -> str:
     """What a claim's value must keep to, as a reader sees it: "≤ 0.1", "0.9 to 1.1"."""
     if isinstance(bound, Sequence):
-        low, high = (f"{end:{form}}" for end in bound)
+        low, high = (written(end, form) for end in bound)
         return f"{low} to {high}" if low != high else f"{bound[0]:.6g} to {bound[1]:.6g}"
-    return f"{'≤' if relation == '<=' else '≥'} {bound:{form}}"
+    return f"{'≤' if relation == '<=' else '≥'} {written(bound, form)}"
+
+
+def written(value: float, form: str) -> str:
+    """`value` in `form`; a whole number has no decimals: 95 and not 95.0."""
+    return f"{value:,.0f}" if form.endswith("f") and float(value).is_integer() else f"{value:{form}}"
 
 
 def at_most(claim: str, value: float, bound: float) -> Claim:

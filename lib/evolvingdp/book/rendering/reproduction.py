@@ -5,7 +5,7 @@ decide: a claim of a notebook, a relation of its numbers, a row of the privacy l
 does. All checks hold: reproduced; some: partly; none: not. What the row states can only lower that. On a page
 
     ```{reproduction} heavy_hitters
-    ```                                   shows the items of one paper,
+    ```                                   shows the items of one paper (unnamed: which results are smaller than the papers'),
     {reproduced}`heavy_hitters`           their counts in words.
 """
 
@@ -30,15 +30,13 @@ from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.labels import fenced
 from evolvingdp.book.numerals import readable
 from evolvingdp.book.provenance import preset_of
-from evolvingdp.book.result import Claim, in_words, read_claims
+from evolvingdp.book.result import Claim, in_words, read_claims, written
 from evolvingdp.book.running import MANIFEST, read_manifest
 
 LEDGER = "audit/verified_privacy"
 VERDICTS = ("reproduced", "partly", "not", "not attempted")  # from best to worst
 WORDS = ("reproduced", "after a listed correction", "in part", "refuted", "not reproduced", "not attempted")
-SMALL = (
-    "This book was built with smaller presets, so that numbers and verdicts are of fewer or smaller runs than the paper's:"
-)
+SMALL = "This book was built with smaller presets: numbers and verdicts are of fewer or smaller runs than the papers':"
 Found = tuple[bool | None, str]  # whether a check holds (None: the suite runs it), and what it found in words
 
 
@@ -157,7 +155,7 @@ def outcome(root: Path, check: Check) -> Found:
             raise LookupError(f"the privacy ledger has no entry {check.ledger!r}")
         label, entry = check.label or "loss", rows[0]
         if not entry["measured"]:
-            return None, f"{label} left to the paper preset and to the tests"
+            return None, f"{label} left to the paper preset and tests"
         told = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
         return entry["kept"] == "True", f"{label} {told}{', attained' if entry['tight'] == 'True' else ''}"
     if check.claim:
@@ -170,7 +168,7 @@ def outcome(root: Path, check: Check) -> Found:
     else:
         values = json.loads((results / check.notebook / "values.json").read_text())
         (claim,) = read_claims(f"{check.holds.partition(': ')[2]}  {check.holds}", values)
-    told = f"{claim.value:{check.form}} ({in_words(claim.relation, claim.bound, check.form)})"
+    told = f"{written(claim.value, check.form)} ({in_words(claim.relation, claim.bound, check.form)})"
     return claim.holds, f"{check.label} {readable(told)}".strip()
 
 
@@ -215,10 +213,14 @@ def counted(found: Sequence[Judged]) -> str:
 
 def page(root: Path, paper: str) -> str:
     """The items of `paper` as MyST, a card each: its statement, what is compared, and why the two differ."""
-    found = judged(root, paper)
-    smaller = [f"{{doc}}`{notebook} <results/{notebook}>`" for notebook in _smaller(root, [row for row, *_ in found])]
-    note = [f":::{{note}}\n{SMALL} {', '.join(smaller)}.\n:::"] if smaller else []
-    return "\n\n".join([*note, *(_card(*one) for one in found)])
+    return "\n\n".join(_card(*one) for one in judged(root, paper))
+
+
+def note(root: Path) -> str:
+    """What says, once for all papers, which results are not at the paper's scale; nothing where all are."""
+    rows = [row for path in sorted((root / "book" / "reproduction").glob("*.yaml")) for row in read(root, path.stem)]
+    smaller = [f"{{doc}}`{notebook} <results/{notebook}>`" for notebook in _smaller(root, rows)]
+    return f":::{{note}}\n{SMALL} {', '.join(smaller)}.\n:::" if smaller else ""
 
 
 def _smaller(root: Path, rows: Sequence[Row]) -> list[str]:
@@ -243,7 +245,7 @@ def _card(row: Row, reached: str, outcomes: Sequence[Found]) -> str:
             ["*Ours:*", "", *(f"- {line}" for line in ours)] if len(ours) > 1 else [f"*Ours:* {line}" for line in ours]
         ),
         " ".join(filter(None, [row.why, f"Bounds: {because}." if because else "", *errata, row.where])),
-        f":::{{dropdown}} Commands for {row.name}\n{fenced(commands(row), 'bash')}\n:::" if row.checks else "",
+        f":::{{dropdown}} Commands\n{fenced(commands(row), 'bash')}\n:::" if row.checks else "",
     ]
     return "\n\n".join([":::::{card}", *filter(None, said), ":::::"])
 
@@ -270,11 +272,12 @@ class Reproduced(SphinxRole):
 
 
 class Items(SphinxDirective):
-    required_arguments = 1
+    optional_arguments = 1
 
     def run(self) -> list[nodes.Node]:
+        root = Path(self.env.srcdir)
         try:
-            return self.parse_text_to_nodes(page(Path(self.env.srcdir), self.arguments[0]))
+            return self.parse_text_to_nodes(page(root, self.arguments[0]) if self.arguments else note(root))
         except ValueError as error:
             raise self.error(str(error)) from None
 
