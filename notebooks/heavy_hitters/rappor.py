@@ -159,9 +159,12 @@ def _brown(params: Any, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
     decoded = decode(protocol, protocol.simulate(keys, counts, stream(seed, "brown RAPPOR", repetition)), keys)
     oracle = ProjectiveOracle.draw(16, 2**14, params.epsilon, stream(seed, "brown oracle hashes", repetition))
     sketch = oracle.simulate(keys, counts, stream(seed, "brown oracle", repetition))
-    told = {RAPPOR: (decoded.words.unbiased.to_numpy(), float(decoded.words.standard_error.mean()))}
-    told[ORACLE] = oracle.estimate(sketch, keys, "joint"), oracle.standard_error(params.n_users, "mean")
-    for method, (estimate, error) in told.items():
+    told = {
+        RAPPOR: (decoded.words.unbiased.to_numpy(), float(decoded.words.standard_error.mean()), protocol.settings.n_bits)
+    }
+    points = math.ceil(math.log2(oracle.space.points))
+    told[ORACLE] = oracle.estimate(sketch, keys, "joint"), oracle.standard_error(params.n_users, "mean"), points
+    for method, (estimate, error, bits) in told.items():
         yield {
             "part": "brown",
             "repetition": repetition,
@@ -169,6 +172,7 @@ def _brown(params: Any, seed: int, repetition: int) -> Iterator[dict[str, Any]]:
             **score(pd.Series(np.flatnonzero(estimate >= threshold)), heavy),
             "rmse": float(np.sqrt(np.mean(np.square(estimate - counts)))),
             "standard_error": error,
+            "bits": bits,
         }
 
 
@@ -290,6 +294,9 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "brown_rappor_f1": f1[RAPPOR],
         "brown_oracle_f1": f1[ORACLE],
         "brown_error_ratio": (brown.get_group(RAPPOR).rmse / brown.get_group(RAPPOR).standard_error).mean(),
+        "brown_rmse_ratio": brown.rmse.mean()[RAPPOR] / brown.rmse.mean()[ORACLE],
+        "brown_rappor_bits": brown.bits.first()[RAPPOR],
+        "brown_oracle_bits": brown.bits.first()[ORACLE],
         "brown_users": params.n_users,
         "brown_epsilon": params.epsilon,
     }
@@ -320,7 +327,7 @@ def decoders(params: Any, table: pd.DataFrame) -> pd.DataFrame:
 def brown_table(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for method, runs in table[table.part == "brown"].groupby("method", sort=False):
-        row = {"protocol": method, "bits a user": "64" if method == RAPPOR else "1"}
+        row = {"protocol": method, "bits a user": f"{runs.bits.iloc[0]:.0f}"}
         for column in ("precision", "recall", "f1"):
             row["F1" if column == "f1" else column] = f"{runs[column].mean():.3f} ({runs[column].std():.3f})"
         rows.append(row | {"standard error": f"{runs.standard_error.mean():,.0f}", "RMSE": f"{runs.rmse.mean():,.0f}"})
