@@ -167,7 +167,7 @@ def over_time(params: Any, seed: int) -> pd.DataFrame:
     trace = simulate(settings, data, stream(seed, "time", TUNED, 0))
     naive = baselines.recompute(data, params.epsilon, stream(seed, "time", NAIVE, 0))
     optimal = baselines.recompute(data, params.epsilon, stream(seed, "time", OPTIMAL, 0), composition="optimal")
-    detected = reported_once(data, params.epsilon, stream(seed, "time", HINDSIGHT, 0), HINDSIGHT)[HINDSIGHT]
+    online = reported_once(data, params.epsilon, stream(seed, "time", ONLINE, 0), ONLINE)[ONLINE]
     return pd.DataFrame(
         {
             "epoch": np.arange(1, params.horizon + 1),
@@ -176,7 +176,7 @@ def over_time(params: Any, seed: int) -> pd.DataFrame:
             "updated": trace.updated,
             "naive": np.clip(naive, 0, 1),
             "optimal": np.clip(optimal, 0, 1),
-            "detected": np.clip(detected, 0, 1),
+            "online": np.clip(online, 0, 1),
             "spent": 2 * settings.vote_epsilon * trace.max_votes + settings.estimate_epsilon * trace.updated.cumsum(),
         }
     )
