@@ -29,10 +29,10 @@ integer_error / binary_error <= 1.01   Integer noise costs nothing: its error ov
 gaussian_error / buffered_error >= 1.5   Eight buffers beat the Gaussian tree over the stream: its error over theirs, exact
 binary_error / wide_error >= 1.5      A wide tree beats the binary one, pure, exact
 largest_gaussian / largest_buffered >= 1.5   Eight buffers beat the Gaussian binary tree at the worst step, too, exact
-best_tree_drawn / balanced_error >= 1.1  Negative digits cut the error of the best tree drawn by a tenth or more: over it
-1 <= over_bound <= 1.2   No factorization does much better: the error of eight buffers over the lower bound for all of them
+best_tree_drawn / balanced_error >= 1.1  Negative digits cut the best drawn tree's error by a tenth or more: over it
+1 <= over_bound <= 1.2   No factorization does much better: eight buffers' error over the lower bound for all
 whole_error / gaussian_error <= 1.1   Discrete Gaussian noise, accounted as zero-concentrated privacy, costs little: its error over Gaussian noise's, exact
-far_error / buffered_error <= 1.5    A length that is not known costs half again at most: buffers for a billion steps over those for the stream's length, exact
+far_error / buffered_error <= 1.5    An unknown length costs half again at most: buffers for a billion steps over those for the length, exact
 per_step_measured / binary_measured >= 100   A tree beats noise at every step, measured
 """
 

@@ -34,21 +34,21 @@ METRIC = Metric("random_recommended", "root mean square error of the recommended
 
 CLAIMS = """
 random_recommended / random_full <= 0.02   What is recommended for any users errs by a fiftieth of corrected Algorithm 6, in random order: ratio, pure
-random_cap / random_naive <= 0.2           Most of the gain is the price of a cap that nobody reaches: Algorithm 2 with one of 2T/n over it without, random order
-most_over_stated <= allowed_over_stated    Errors are as stated for any users, noise and bias, but for chance: largest measured over stated, all settings, orders, populations
-most_alike <= allowed_alike                Errors of the means for users alike are as stated where users are alike, but for chance: largest measured over stated
-least_differing >= 3                       Where the most active are of one kind, the estimates for users alike err more than they state: the smaller ratio
+random_cap / random_naive <= 0.2           Most of the gain is the cap's: Algorithm 2 with one of 2T/n over it without, random order
+most_over_stated <= allowed_over_stated    Errors are as stated for any users, noise and bias, but for chance: largest measured over stated
+most_alike <= allowed_alike                For users alike errors are as stated where they are, but for chance: largest measured over stated
+least_differing >= 3                       Where the most active are of one kind, these err more than they state: the smaller ratio
 pure_over_gaussian >= 3                    In the most dimensions Gaussian noise beats epsilon / d: ratio of stated errors
-random_root_total <= random_harmonic_total   The filter 1, 1/2, 1/3, ..., made for means, states no less at the same guarantee, all else chosen for it: random order
-random_root_total / random_square_root_total <= 0.95   A filter that is fitted to means and to users who come back states less than the square root by a twentieth: ratio, random order
-? quick * random_recommended_total <= 0.0033   What is recommended states no more than was planned, pure, random order: error and bias together
-? quick * random_root_total <= 0.0016      What is recommended with delta states no more than was planned, random order: error and bias together
-? paper * random_recommended <= 0.00148    What is recommended errs by no more than was planned, pure, random order: error
-? paper * random_root <= 0.00071           What is recommended with delta errs by no more than was planned, random order: error
-? paper * random_alike_stated <= 0.0012    The pure mean for users alike states no more than was planned, random order: error
-? paper * random_alike_root_stated <= 0.0007   With delta it states no more than was planned, random order: error
-? paper * zipf_alike_root_stated <= 0.00107    With delta it states no more than was planned, Zipf users: error
-? paper * full_alike_root_stated <= 0.00101    With delta it states no more than was planned, full users: error
+random_root_total <= random_harmonic_total   The filter 1, 1/2, 1/3, ... states no less at the same guarantee: random order
+random_root_total / random_square_root_total <= 0.95   A filter fitted to means states a twentieth less than the square root: ratio, random order
+? quick * random_recommended_total <= 0.0033   Recommended, pure, random order: error and bias stated, at most as planned
+? quick * random_root_total <= 0.0016      Recommended with delta, random order: the same
+? paper * random_recommended <= 0.00148    Recommended, pure, random order: error measured, at most as planned
+? paper * random_root <= 0.00071           Recommended with delta, random order: the same
+? paper * random_alike_stated <= 0.0012    Users alike, pure, random order: error stated, at most as planned
+? paper * random_alike_root_stated <= 0.0007   With delta, random order: the same
+? paper * zipf_alike_root_stated <= 0.00107    With delta, Zipf users: the same
+? paper * full_alike_root_stated <= 0.00101    With delta, full users: the same
 """
 
 SETTINGS = {"random": "random order", "zipf": "Zipf users", "full": "full users"}

@@ -31,9 +31,9 @@ METRIC = Metric("full_end", "root mean square error of Algorithm 6 at the stream
 CLAIMS = """
 0.8 <= naive_slope <= 1.3      Algorithm 2's noise grows with m: slope of log noise, calculated, against log m
 multiple_slope - naive_slope <= -0.15   Algorithm 5's noise grows with sqrt(m) and logarithms: its slope minus Algorithm 2's
-0.6 <= over_exact <= 1.5       The noise is the calculated one: error over it, root mean square of all caps and runs of Algorithms 2, 4 and 5
+0.6 <= over_exact <= 1.5       The noise is the calculated one: error over it, root mean square over Algorithms 2, 4 and 5
 full_wide / full_tight / (naive_wide / naive_tight) <= 0.5   A loose cap costs Algorithm 6 little: its error at the largest cap over that at the smallest, relative to Algorithm 2's
-share_beyond <= beta           The bounds hold: share of (run, step) on the random order whose error exceeds the bound
+share_beyond <= beta           The bounds hold: share of (run, step), random order, above the bound
 ? first_diverse_win >= 1024      Algorithm 6 beats Algorithm 2 with full users only at caps of at least
 """
 

@@ -31,12 +31,12 @@ from evolvingdp.notebooks.continual_mean.scores import second_half
 METRIC = Metric("day_alone", "stated error of one day with noise of its own, pure")
 
 CLAIMS = """
-most_over_stated <= allowed_over_stated   Errors of what is for any users are as stated, noise and bias, but for chance: largest measured over stated, all cells
-worst_recommended <= 1.01       In the second half what is recommended states at most 1 % more than a cap of m, as it is chosen at 13 moments only: largest ratio
+most_over_stated <= allowed_over_stated   Errors for any users are as stated, noise and bias, but for chance: largest measured over stated
+worst_recommended <= 1.01       Recommended states at most 1 % more than a cap of m (it is chosen at 13 moments): largest ratio
 ratio_at_least <= 0.5           In random order the cap decides where T/(nm) is least: recommended over a cap of m, stated, pure
 ratio_at_most >= 0.7            In random order the cap hardly matters where T/(nm) is most: recommended over a cap of m, stated, pure
-least_differing >= 1            Where Zipf's most active are of one kind and the cap is far, the mean for users alike errs more: over recommended
-day_tree / day_alone >= 1       A day with noise of its own has no more error than a difference of running sums of days, stated, pure: ratio
+least_differing >= 1            Where Zipf's most active are of one kind, the mean for users alike errs more: over recommended
+day_tree / day_alone >= 1       A day's own noise is no more than a difference of running sums has, stated, pure: ratio
 most_day_over_stated <= 1.2     Days err no more than they state, noise and bias: largest ratio
 """
 

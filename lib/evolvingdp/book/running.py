@@ -333,10 +333,7 @@ def _banner(job: Job) -> str:
     preset, overrides = preset_of(job.params)
     if preset == "paper" and not overrides:
         return ""
-    return (
-        f":::{{note}}\nBuilt with the preset `{preset}`: smaller or with fewer runs than the text says. "
-        "`make book` has the paper's.\n:::"
-    )
+    return f":::{{note}}\nBuilt with the preset `{preset}`: smaller than the text says; `make book` has all.\n:::"
 
 
 def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
