@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 import evolvingdp.notebooks
-from evolvingdp.book import cell
+from evolvingdp.book import params
 from evolvingdp.book.checkout import Project
 
 TOY = "toy/line"
@@ -68,7 +68,7 @@ page = book.Page.of(line, params, seed, table)
 figure, axes = book.canvas(4, 3)
 axes.plot("rank", "mean", data=table);""",
     """shown = table[["rank", "mean", "kept"]]
-page.figure("hh-line", figure, shown, caption="A line of slope $\\\\epsilon$.", alt="A line that rises.")
+page.figure("hh-line", figure, shown, title="It rises.", caption="A line of slope $\\\\epsilon$.", alt="A line that rises.")
 page.claims()
 page.close()""",
 )
@@ -99,5 +99,5 @@ def enter(root: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def parameters(**changed: object) -> str:
     """The source of a cell such as papermill injects."""
-    values = cell.model(TOY, PARAMETERS, PRESETS).make(overrides=changed).model_dump(mode="json")
+    values = params.model(TOY, PARAMETERS, PRESETS).make(overrides=changed).as_json()
     return "\n".join(f"{name} = {value!r}" for name, value in values.items())

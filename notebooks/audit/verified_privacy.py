@@ -19,7 +19,7 @@ from evolvingdp.core.noise import DiscreteLaplace, Laplace
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.rappor import Rappor
 
-METRIC = Metric("bound_right", "largest epsilon that an audit proves of a mechanism that promises 1", better="higher")
+METRIC = Metric("bound_right", "largest epsilon that an audit proves of a mechanism that promises 1")
 
 CLAIMS = """
 n_broken <= 0  No mechanism loses more than it promises at any setting that was tried: number that do

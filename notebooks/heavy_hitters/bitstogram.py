@@ -27,7 +27,7 @@ from evolvingdp.heavy_hitters.listing import Reports
 from evolvingdp.notebooks.heavy_hitters.lists import brown_words, data, find, judge, leaves_of
 from evolvingdp.streams import reading
 
-METRIC = Metric("brown_best_f1", "F1 of Bitstogram with one bit a user on Brown", better="higher")
+METRIC = Metric("brown_best_f1", "F1 of Bitstogram with one bit a user on Brown")
 
 CLAIMS = """
 correctable / code_length >= 1 / 10   The code corrects at least a tenth of its bits, as Lemma 6.8's proof asks

@@ -27,7 +27,7 @@ from evolvingdp.notebooks.heavy_hitters import streams
 from evolvingdp.notebooks.heavy_hitters.lists import score
 from evolvingdp.streams import reading
 
-METRIC = Metric("found", "values that RAPPOR detects in Demo 3", "values", "higher")
+METRIC = Metric("found", "values that RAPPOR detects in Demo 3", "values")
 
 CLAIMS = """
 ? 1.0216 <= demo_3 * epsilon_one <= 1.0217   One report of Demo 3 costs 2 ln(5/3), not ln 3

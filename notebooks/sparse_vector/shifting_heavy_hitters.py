@@ -42,7 +42,7 @@ from evolvingdp.sparse_vector.shifting_simulation import simulate
 from evolvingdp.sparse_vector.stable import NOISES, smallest_group, stable_monitor
 from evolvingdp.streams import dated, reading
 
-METRIC = Metric("monitor_A", "share of the events A that ThresholdMonitor finds", better="higher")
+METRIC = Metric("monitor_A", "share of the events A that ThresholdMonitor finds")
 
 CLAIMS = """
 least_monitor >= 0.9                ThresholdMonitor finds A, B and C: smallest recall

@@ -114,7 +114,7 @@ def ran(tmp_path_factory):
             values = job.store / job.name / "values.json"
             export(job, root / "out", finish=partial(read_alone, notebook=notebook, values=values))
         render(job.project, print)
-    assert set(MADE) == {name for name in Project().notebooks() if "data" in Project().params(name).model_fields}
+    assert set(MADE) == {name for name in Project().notebooks() if "data" in Project().params(name).lines}
     return jobs
 
 

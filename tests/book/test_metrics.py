@@ -20,7 +20,7 @@ def test_the_declared_metric_is_one_of_the_values_that_a_run_gives(built_book, n
     assert isinstance(values[metric.name], float | int)
     assert math.isfinite(values[metric.name])
     assert values[metric.name] >= 0, "a sweep's band ends at zero"
-    assert metric.name not in params_of(notebook).model_fields, "it is measured"
+    assert metric.name not in params_of(notebook).lines, "it is measured"
     assert 10 < len(metric.meaning) < 100
     columns = set(pd.read_csv(built_book.results / notebook / "results.csv", nrows=0).columns)
     assert not columns & SWEEP_S_OWN, "a sweep adds these"

@@ -87,7 +87,7 @@ def test_no_import_of_a_notebook_hides_a_parameter(notebook):
     cells = json.loads(Project().template(notebook).read_text())["cells"]
     trees = [ast.parse("".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
     imported = {name.asname or name.name for tree in trees for name in ast.walk(tree) if isinstance(name, ast.alias)}
-    assert imported & {*params_of(notebook).model_fields, "seed"} == set()
+    assert imported & {*params_of(notebook).lines, "seed"} == set()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
@@ -99,7 +99,7 @@ def test_a_notebook_s_own_defaults_are_the_quick_preset(notebook):
     seed = namespace.pop("seed")
     params = params_of(notebook)
     given = {name for name in namespace if not name.startswith("__")}
-    assert given == set(params.model_fields)
+    assert given == set(params.lines)
     assert params.from_namespace(namespace) == params.make("quick")
     assert seed == 0
 

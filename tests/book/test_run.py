@@ -22,7 +22,7 @@ from click.testing import CliRunner
 from serial import TABLES, alone, sweep
 from toy import PARAMETERS, PRESETS
 
-from evolvingdp.book import bundle, cell, checkout, running
+from evolvingdp.book import bundle, checkout, params, running
 from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.cli import main
 from evolvingdp.book.files import NotebookError
@@ -33,7 +33,7 @@ from evolvingdp.core.checks import ParameterError
 from support import REPOSITORY, TOY
 
 TINY = {"epsilon": "1", "n_users": "2000", "widths": "8, 16"}
-MODEL = cell.model(TOY, PARAMETERS, PRESETS)
+MODEL = params.model(TOY, PARAMETERS, PRESETS)
 
 
 @pytest.fixture
@@ -153,15 +153,15 @@ def test_a_comment_goes_on_in_the_lines_below_it():
         "# of nothing",
         "m: int = 2  # steps",
     ]
-    model = cell.model(TOY, "\n".join(lines))
-    assert [model.model_fields[name].description for name in ("n", "m")] == ["users of the example", "steps"]
+    model = params.model(TOY, "\n".join(lines))
+    assert [model.lines[name].meaning for name in ("n", "m")] == ["users of the example", "steps"]
     with pytest.raises(ParameterError, match=r"n must be .*10"):
         model.make(overrides={"n": "11"})
 
 
 def test_what_people_type_is_understood():
-    params = MODEL.make(overrides={"epsilon": " 1e-1 ", "n_users": "2e3", "widths": "[8, 1_000]"})
-    assert (params.epsilon, params.n_users, params.widths) == (0.1, 2000, (8, 1000))
+    made = MODEL.make(overrides={"epsilon": " 1e-1 ", "n_users": "2e3", "widths": "[8, 1_000]"})
+    assert (made.epsilon, made.n_users, made.widths) == (0.1, 2000, (8, 1000))
     with pytest.raises(ParameterError, match="epsilon must be a number, got True"):
         MODEL.make(overrides={"epsilon": True})
 
@@ -178,7 +178,7 @@ def test_what_people_type_is_understood():
 )
 def test_a_line_that_says_too_little_is_refused_by_its_name(line, said):
     with pytest.raises(ParameterError, match=re.escape(said)):
-        cell.model(TOY, line)
+        params.model(TOY, line)
 
 
 CLAIMS = {
@@ -302,13 +302,13 @@ def test_papermill_by_hand_is_told_what_is_wrong(project, tmp_path):
     ],
 )
 def test_a_cell_of_nothing_but_values_sets_parameters(cell, refused):
-    params, own = MODEL, toy.parameters()
-    namespace = params.make().model_dump() | {"epsilom": 3, "row": 3, "half": 1, "seed": 1, "In": ["", own, cell]}
+    own = toy.parameters()
+    namespace = MODEL.make().as_json() | {"epsilom": 3, "row": 3, "half": 1, "seed": 1, "In": ["", own, cell]}
     if refused:
         with pytest.raises(ParameterError, match=r"unknown parameter '(epsilom|row)'"):
-            params.from_namespace(namespace)
+            MODEL.from_namespace(namespace)
     else:
-        assert params.from_namespace(namespace) == params.make()
+        assert MODEL.from_namespace(namespace) == MODEL.make()
 
 
 def test_a_table_that_is_damaged_is_one_line_and_not_the_notebook_s_fault(project, tmp_path, monkeypatch):
@@ -394,7 +394,7 @@ def test_results_of_another_run_are_not_replaced(project, tmp_path, monkeypatch)
     earlier = Job.make(Project(), TOY, "quick", {"rows": 5}, 3)
     folder = out / "line"
     folder.mkdir(parents=True)
-    manifest = {"key": "", "notebook": TOY, "params": earlier.params.model_dump(mode="json"), "seed": 3, "files": {}}
+    manifest = {"key": "", "notebook": TOY, "params": earlier.params.as_json(), "seed": 3, "files": {}}
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
     def run(*arguments, notebook=TOY):
@@ -470,7 +470,7 @@ def test_whatever_stops_the_writing_of_results_no_page_is_half_or_of_another_run
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(f"# Seed {job.seed}", id="title")])
         nbformat.write(notebook, job.store / f"{job.name}.ipynb")
         files = {f"{job.name}/results.csv": file_digest(job.store / job.name / "results.csv")}
-        manifest = {"key": job.key, "notebook": TOY, "params": job.params.model_dump(mode="json"), "seed": job.seed}
+        manifest = {"key": job.key, "notebook": TOY, "params": job.params.as_json(), "seed": job.seed}
         (job.store / MANIFEST).write_text(json.dumps(manifest | {"files": files}))
     old, new = jobs
     out = tmp_path / "out"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from evolvingdp.book.result import at_most
+from evolvingdp.book.result import Claim
 from support import REPOSITORY
 
 COMMANDS = [file for file in sorted((REPOSITORY / "benchmarks").glob("*.py")) if "__main__" in file.read_text()]
@@ -35,7 +35,7 @@ def claims(monkeypatch, tmp_path):
     monkeypatch.setattr(claims, "params_of", lambda name: SimpleNamespace(make=lambda preset: preset))
 
     def run(params, seed):
-        return SimpleNamespace(claims=[at_most("It holds", 0.0, 1.0), at_most("It may fail", seed % 2, 0.5)])
+        return SimpleNamespace(claims=[Claim("It holds", 0.0, "<=", 1.0), Claim("It may fail", seed % 2, "<=", 0.5)])
 
     monkeypatch.setattr(claims, "run_of", lambda name: run)
     seeds = iter(range(10, 100))

@@ -71,7 +71,7 @@ def test_words_with_blanks_and_commas_are_typed_and_printed_as_json(tmp_path):
     params = Params.make(overrides=base | {"watch": '["new york", "a, b"]', "word": "e\u0301"})
     assert (watched(params), word_of(params)) == (("new york", "a, b"), "\u00e9")
     assert watched(Params.make(overrides=base | {"watch": "new york"})) == ("new york",)
-    typed = shlex.split(provenance.command_of("streams/two_centuries", params, 0))
+    typed = shlex.split(provenance.command("streams/two_centuries", params, 0))
     given = {typed[place + 1]: typed[place + 2] for place, word in enumerate(typed) if word == "-p"}
     assert Params.make(overrides=given) == params
     with pytest.raises(ParameterError, match=r"^watch must be words separated by commas, or a JSON list"):
@@ -79,17 +79,17 @@ def test_words_with_blanks_and_commas_are_typed_and_printed_as_json(tmp_path):
 
 
 def test_a_file_that_changes_changes_the_key_of_its_run(mine):
-    params = Params.make(overrides={"data": str(mine)}).model_dump(mode="json")
+    params = Params.make(overrides={"data": str(mine)}).as_json()
     before = checkout.of_files(params)
     assert set(before) == {str(mine)}
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     assert checkout.of_files(params) != before
-    assert checkout.of_files(Params.make().model_dump(mode="json")) == {}
+    assert checkout.of_files(Params.make().as_json()) == {}
 
 
 def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_another_file_for_it(mine):
     params = Params.make(overrides={"data": str(mine)})
-    given, key = params.model_dump(mode="json"), sweeping._key("streams/two_centuries", params, 0, {})
+    given, key = params.as_json(), sweeping._key("streams/two_centuries", params, 0, {})
     wanted = sweeping.sources("streams/two_centuries") | checkout.of_files(given)
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     assert sweeping._key("streams/two_centuries", params, 0, {}) != key

@@ -21,7 +21,7 @@ from typing import Any
 
 import yaml
 
-from evolvingdp.book import cell
+from evolvingdp.book import cell, params
 from evolvingdp.book.files import LIBRARY, REPOSITORY, checkout, notebooks_folder
 from evolvingdp.book.params import Metric, Params
 from evolvingdp.book.result import Result
@@ -29,7 +29,7 @@ from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.tables import DATA
 
 RESULTS = "book/results/"
-COMPUTE = ("numpy", "pandas", "scipy", "scikit-learn", "pydantic")  # the packages on which numbers depend
+COMPUTE = ("numpy", "pandas", "scipy", "scikit-learn")  # the packages on which numbers depend
 DRAW = ("matplotlib", "seaborn", "ipykernel", "tabulate", "latexcodec")  # and pages besides
 _IMPORTED = re.compile(rb"^\s*(?:from|import) evolvingdp(?:\.| import )(notebooks\.\w+|\w+)", re.MULTILINE)
 
@@ -70,7 +70,7 @@ class Project:
         """The model of the parameters of `notebook`, from its parameters cell; ParameterError without its module."""
         if not self.template(notebook).with_suffix(".py").is_file():
             raise ParameterError(f"notebook {notebook} needs the module notebooks/{notebook}.py beside it; there is none")
-        return cell.read(notebook, self.template(notebook))
+        return params.read(notebook, self.template(notebook))
 
     def contents(self) -> list[str]:
         """The files that `_toc.yml` names, in its order."""
@@ -111,7 +111,7 @@ def metric_of(notebook: str) -> Metric:
     return metric
 
 
-def run_of(notebook: str) -> Callable[[Params, int], Result[Params]]:
+def run_of(notebook: str) -> Callable[[Params, int], Result]:
     """The `run` of `notebook`: imports all that the experiment needs."""
     module = cell.module_of(notebook)
     return lambda params, seed: Result.of(module, params, seed, module.run(params, seed))
@@ -122,7 +122,7 @@ def run_of(notebook: str) -> Callable[[Params, int], Result[Params]]:
 
 def key(project: Project, notebook: str, params: dict[str, Any], seed: int) -> str:
     """What decides the output of `notebook` with the parameters `params`, as JSON has them, as one hash."""
-    cells = cells_of(project.template(notebook))
+    cells = json.dumps(cell.cells(project.template(notebook))).encode()
     parts = {
         "cells": hashlib.sha256(cells).hexdigest(),
         "notebook": notebook,
@@ -135,17 +135,6 @@ def key(project: Project, notebook: str, params: dict[str, Any], seed: int) -> s
         **of_files(params),
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
-
-def cells_of(path: Path) -> bytes:
-    """What of a source notebook decides its output: types, tags and sources of its cells."""
-    try:
-        cells = json.loads(path.read_text())["cells"]
-    except (ValueError, KeyError) as error:
-        raise ParameterError(f"{path.name} is not a notebook: {error!r}") from None
-    return json.dumps(
-        [[cell["cell_type"], cell["metadata"].get("tags", []), "".join(cell["source"])] for cell in cells]
-    ).encode()
 
 
 def made_of(notebook: str, notebooks: Path | None = None, packages: Iterable[str] = COMPUTE) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def main() -> None:
 @click.option("--preset", default="quick", show_default=True, help="quick (seconds) or paper (the paper's scale).")
 @click.option("--seed", show_default="0", help="Master seed of all random streams, an integer >= 0.")
 @click.option("--out", metavar="FOLDER", help="Folder for the results  [default: runs/NOTEBOOK/KEY]")
-@in_checkout
+@in_checkout()
 def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed: str | None, out: str | None) -> None:
     """Execute NOTEBOOK with checked parameters; write the notebook, results.csv, claims.json and the figures.
 
@@ -119,7 +119,7 @@ def run(notebook: str, overrides: tuple[tuple[str, str], ...], preset: str, seed
 
 @main.command()
 @click.argument("notebook")
-@in_checkout
+@in_checkout()
 def params(notebook: str) -> None:
     """Show the parameters of NOTEBOOK: name, symbol, type, range, unit, default, preset paper, meaning.
 
@@ -136,7 +136,7 @@ def params(notebook: str) -> None:
 @main.command()
 @click.option("--preset", default="paper", show_default=True, help="quick, paper, or a YAML file of your own.")
 @click.option("--workers", type=click.IntRange(min=1), help="Notebooks at a time  [default: one per core]")
-@alone
+@alone()
 def book(preset: str, workers: int | None) -> None:
     """Execute what has changed and render the book to _build/html.
 
@@ -179,7 +179,7 @@ def book(preset: str, workers: int | None) -> None:
     help="For a cluster's first worker, and for the next one when all are gone: a queue may need hours.",
 )
 @click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
-@in_checkout
+@in_checkout()
 def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> None:
     """Run the experiment of NOTEBOOK over a grid of parameters and seeds; write sweep.parquet and a summary.
 
@@ -199,7 +199,7 @@ def sweep(out: str, scheduler: str | None, workers: int | None, **what: Any) -> 
 
 
 @main.command()
-@alone
+@alone()
 def pdf() -> None:
     """Print the rendered book to _build/evolving-privacy.pdf; needs chromium (CHROMIUM names it where PATH does not).
 
@@ -212,7 +212,7 @@ def pdf() -> None:
 
 
 @main.command("zip")
-@alone
+@alone()
 def archive() -> None:
     """Pack the rendered book into _build/evolving-privacy.zip, which reads from disk without a server.
 
@@ -240,7 +240,7 @@ def archive() -> None:
 @click.option(
     "--json", "report", type=click.Path(path_type=Path, allow_dash=True), help="A report for machines; - is stdout."
 )
-@one_line
+@one_line()
 def audit(**options: Any) -> None:
     """Bound epsilon of MECHANISM from below: module:function or file.py:function, a function (input, rng) -> output, or
     one of the input alone that has its own randomness.
@@ -265,7 +265,7 @@ def audit(**options: Any) -> None:
 @main.command()
 @click.argument("tables", required=False, type=click.Choice(["brown", "addresses"]))
 @click.option("--out", metavar="FOLDER", help="Folder for the tables  [default: data/]")
-@in_checkout
+@in_checkout()
 def data(tables: str | None, out: str | None) -> None:
     """Check the shipped tables against the checksums in data/README.md; or, with a name, count a corpus again.
 

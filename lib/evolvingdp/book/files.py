@@ -5,7 +5,6 @@ holds, and an end at once, with all that was started, when somebody stops it.
 from __future__ import annotations
 
 import errno
-import functools
 import glob
 import os
 import shutil
@@ -15,7 +14,7 @@ import threading
 import time
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from multiprocessing import parent_process, resource_tracker
@@ -208,32 +207,28 @@ class Failed(click.ClickException):
     exit_code = FAILED
 
 
-def one_line(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Expected errors become a line on stderr, and the exit code of what was refused or of what failed."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return command(*args, **kwargs)
-        except ParameterError as error:
-            raise Refused(str(error)) from None
-        except PublishError as error:
-            raise Failed(str(error)) from None
-        except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
-            raise Failed(f"the results could not be copied: {error.args[0][0][2]}") from None
-        except OSError as error:
-            if error.errno in _FILE:
-                raise Refused(f"{error.filename} must be a folder, and a file stands in its way") from None
-            if error.errno not in MACHINE:
-                raise
-            raise Failed(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
-        except ModuleNotFoundError as error:
-            package = (error.name or "").partition(".")[0]
-            if package == "evolvingdp" or find_spec(package):
-                raise
-            raise Failed(f"this command needs {package}, which is not installed: make installs it in the checkout") from None
-
-    return wrapped
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Decorates a command: expected errors become a line on stderr, and the exit code of what was refused or failed."""
+    try:
+        yield
+    except ParameterError as error:
+        raise Refused(str(error)) from None
+    except PublishError as error:
+        raise Failed(str(error)) from None
+    except shutil.Error as error:  # of a copied folder; it names each file with what the machine said
+        raise Failed(f"the results could not be copied: {error.args[0][0][2]}") from None
+    except OSError as error:
+        if error.errno in _FILE:
+            raise Refused(f"{error.filename} must be a folder, and a file stands in its way") from None
+        if error.errno not in MACHINE:
+            raise
+        raise Failed(f"{error.strerror}: {error.filename or 'the results could not be written'}") from None
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package == "evolvingdp" or find_spec(package):
+            raise
+        raise Failed(f"this command needs {package}, which is not installed: make installs it in the checkout") from None
 
 
 def checkout() -> Path:
@@ -252,23 +247,16 @@ def notebooks_folder() -> Path:
     return Path(os.environ.get("EVOLVINGDP_NOTEBOOKS") or REPOSITORY / "notebooks")
 
 
-def in_checkout(command: Callable[..., Any]) -> Callable[..., Any]:
+@contextmanager
+def in_checkout() -> Iterator[None]:
     """`one_line`, for a command that an installed package cannot run."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    with one_line():
         checkout()
-        return command(*args, **kwargs)
-
-    return one_line(wrapped)
+        yield
 
 
-def alone(command: Callable[..., Any]) -> Callable[..., Any]:
+@contextmanager
+def alone() -> Iterator[None]:
     """`in_checkout`, for a command that writes in _build, as one process at a time may."""
-
-    @functools.wraps(command)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with held(checkout() / "_build"):
-            return command(*args, **kwargs)
-
-    return in_checkout(wrapped)
+    with in_checkout(), held(checkout() / "_build"):
+        yield

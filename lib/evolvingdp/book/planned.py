@@ -48,7 +48,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_options
 @click.option("--error", type=_number(False), help="The other way round: what reaches this standard error.")
 @click.option("--json", "machine", is_flag=True, help="For machines.")
-@one_line
+@one_line()
 def plan(machine: bool, error: float | None, **what: Any) -> None:
     """Which method for my problem: all methods of the book that can serve, with the error to expect.
 

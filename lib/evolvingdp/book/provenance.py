@@ -31,21 +31,16 @@ def _git(*arguments: str) -> str:
 
 def preset_of(params: Params) -> tuple[str, dict[str, Any]]:
     """The preset nearest to `params` and the parameters that differ from it."""
-    ours = params.model_dump(mode="json")
+    ours = params.as_json()
     differences = {}
     for preset in params.preset_names():
-        theirs = type(params).make(preset).model_dump(mode="json")
+        theirs = type(params).make(preset).as_json()
         differences[preset] = {name: value for name, value in ours.items() if value != theirs[name]}
     nearest = min(differences, key=lambda preset: len(differences[preset]))
     return nearest, differences[nearest]
 
 
-def command(result: Result[Params]) -> str:
-    """The exact command that computes `result` again."""
-    return command_of(result.notebook, result.params, result.seed)
-
-
-def command_of(notebook: str, params: Params, seed: int) -> str:
+def command(notebook: str, params: Params, seed: int) -> str:
     """The exact command that runs `notebook` with these parameters and this seed."""
     preset, overrides = preset_of(params)
     words = ["evolvingdp", "run", notebook, "--preset", preset, "--seed", str(seed)]
@@ -62,13 +57,13 @@ def typed(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if words else ",".join(map(str, value))
 
 
-def record(result: Result[Params]) -> dict[str, Any]:
+def record(result: Result) -> dict[str, Any]:
     """The provenance that stands beside every result; two runs of one commit have the same."""
-    params = result.params.model_dump(mode="json")
+    params = result.params.as_json()
     made_of, files = checkout.made_of(result.notebook, packages=COMPUTE + DRAW), checkout.of_files(params)
     return {
         "notebook": result.notebook,
-        "command": command(result),
+        "command": command(result.notebook, result.params, result.seed),
         "params": params,
         "seed": result.seed,
         "repetitions": getattr(result.params, "repetitions", 1),

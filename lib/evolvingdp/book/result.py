@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
-
-from evolvingdp.book.params import Params
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # parameters are checked before anything large is imported
     import pandas as pd
@@ -64,18 +62,6 @@ def written(value: float, form: str) -> str:
     return f"{value:,.0f}" if form.endswith("f") and float(value).is_integer() else f"{value:{form}}"
 
 
-def at_most(claim: str, value: float, bound: float) -> Claim:
-    return Claim(claim, float(value), "<=", float(bound))
-
-
-def at_least(claim: str, value: float, bound: float) -> Claim:
-    return Claim(claim, float(value), ">=", float(bound))
-
-
-def within(claim: str, value: float, low: float, high: float) -> Claim:
-    return Claim(claim, float(value), "within", (float(low), float(high)))
-
-
 def read_claims(text: str, names: Mapping[str, Any]) -> Iterator[Claim]:
     """The claims that `text` makes about `names`: a line each, a relation, two blanks or more, and its sentence.
 
@@ -108,40 +94,36 @@ def _claim(relation: str, sentence: str, names: Mapping[str, Any]) -> Claim:
     told = ast.parse(relation, mode="eval").body
     if isinstance(told, ast.Compare):
         codes = [compile(ast.Expression(part), relation, "eval") for part in (told.left, *told.comparators)]
-        parts = [eval(code, {"__builtins__": _FUNCTIONS}, names) for code in codes]
+        parts = [float(eval(code, {"__builtins__": _FUNCTIONS}, names)) for code in codes]
         match [type(sign) for sign in told.ops]:
             case [ast.LtE]:
-                return at_most(sentence, *parts)
+                return Claim(sentence, parts[0], "<=", parts[1])
             case [ast.GtE]:
-                return at_least(sentence, *parts)
+                return Claim(sentence, parts[0], ">=", parts[1])
             case [ast.LtE, ast.LtE]:
-                low, value, high = parts
-                return within(sentence, value, low, high)
+                return Claim(sentence, parts[1], "within", (parts[0], parts[2]))
     raise ValueError(f"a claim's relation is a <= b, a >= b or a <= b <= c, got {relation!r}")
 
 
-P = TypeVar("P", bound=Params, covariant=True)
-
-
 @dataclass(frozen=True, eq=False)
-class Result(Generic[P]):
+class Result:
     """What `run` returns: a tidy table (a row a measured value), the claims on it, and the numbers that prose prints."""
 
     notebook: str
-    params: P
+    params: Any
     seed: int
     table: pd.DataFrame
     claims: list[Claim]
     values: dict[str, Scalar] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, module: ModuleType, params: Any, seed: int, table: pd.DataFrame) -> Result[Any]:
+    def of(cls, module: ModuleType, params: Any, seed: int, table: pd.DataFrame) -> Result:
         """The result of the notebook beside which `module` stands, from the table that its `run` returned.
 
         Values are those of the module, where they are numbers, and all parameters that are no lists.
         """
         own = {name: getattr(value, "item", lambda v=value: v)() for name, value in module.values(params, table).items()}
-        given = {name: value for name, value in params.model_dump().items() if isinstance(value, int | float | str)}
+        given = {name: value for name, value in params.as_json().items() if isinstance(value, int | float | str)}
         values = given | {name: value for name, value in own.items() if value == value}  # not nan
         notebook = module.__name__.removeprefix("evolvingdp.notebooks.").replace(".", "/")
         return cls(notebook, params, seed, table, list(read_claims(module.CLAIMS, values)), values)

@@ -78,7 +78,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        return checkout.key(self.project, self.notebook, self.params.model_dump(mode="json"), self.seed)
+        return checkout.key(self.project, self.notebook, self.params.as_json(), self.seed)
 
     @property
     def store(self) -> Path:
@@ -176,7 +176,7 @@ def check_same_run(job: Job, out: Path) -> None:
     if not manifest:
         return
     theirs = _told(manifest.get("notebook", job.notebook), manifest["params"], manifest["seed"])
-    ours = _told(job.notebook, job.params.model_dump(mode="json"), job.seed)
+    ours = _told(job.notebook, job.params.as_json(), job.seed)
     differing = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
     if differing:
         there, here = (", ".join(f"{name} {told.get(name)}" for name in differing) for told in (theirs, ours))
@@ -217,7 +217,7 @@ def run(job: Job) -> float:
         manifest = {
             "key": key,
             "notebook": job.notebook,
-            "params": job.params.model_dump(mode="json"),
+            "params": job.params.as_json(),
             "seed": job.seed,
             "files": files,
         }
@@ -240,7 +240,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     from evolvingdp.book.result import RESULTS
 
     output = folder / "executed.ipynb"
-    parameters = job.params.model_dump(mode="json") | {"seed": job.seed}
+    parameters = job.params.as_json() | {"seed": job.seed}
     try:
         with (
             environment({RESULTS: str(results), NOTEBOOKS: str(job.project.root / "notebooks")}),

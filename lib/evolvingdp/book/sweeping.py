@@ -36,7 +36,7 @@ from datetime import timedelta
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_origin
+from typing import TYPE_CHECKING, Any
 
 from evolvingdp.book import cell, checkout, provenance
 from evolvingdp.book.checkout import Project, metric_of, params_of, run_of
@@ -143,7 +143,7 @@ class Sweep:
 
 
 def _key(notebook: str, params: Params, seed: int, made_of: dict[str, str]) -> str:
-    values = params.model_dump(mode="json")
+    values = params.as_json()
     parts = {"notebook": notebook, "params": values, "seed": seed, "sources": made_of | checkout.of_files(values)}
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
@@ -192,7 +192,7 @@ def _axes(model: type[Params], grid: Iterable[str]) -> dict[str, list[str]]:
             raise ParameterError("seed cannot be in the grid; --seed sets the first seed, --repeat the number of seeds")
         if name in axes:
             raise ParameterError(f"grid names {name} twice; write all its values into one --grid")
-        if name not in model.model_fields:
+        if name not in model.lines:
             model.make(overrides={name: values})  # raises, and names the nearest parameter
         separator = _separator(model, name)
         axes[name] = [value.strip() for value in values.split(separator)]
@@ -210,13 +210,13 @@ def _axes(model: type[Params], grid: Iterable[str]) -> dict[str, list[str]]:
 
 def _separator(model: type[Params], name: str) -> str:
     """Between the values of a parameter in a grid: a list has commas of its own."""
-    return ";" if get_origin(model.model_fields[name].annotation) is tuple else ","
+    return ";" if model.lines[name].listed else ","
 
 
 def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: dict[str, list[str]]) -> list[Params]:
     """The parameters of every combination; a rule may concern several parameters, so each is checked as a whole."""
     model.check_preset(preset)
-    made, refused = dict[str, tuple[str, Params]](), []
+    made, refused = dict[Params, str](), []
     for values in itertools.product(*axes.values()):
         point = dict(zip(axes, values, strict=True))
         name = ", ".join(f"{key}={value}" for key, value in point.items())
@@ -225,12 +225,11 @@ def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: di
         except ParameterError as error:
             refused.append(f"point {name}: {error}")
             continue
-        twin, _ = made.setdefault(params.model_dump_json(), (name, params))
-        if twin is not name:
+        if (twin := made.setdefault(params, name)) is not name:
             raise ParameterError(f"the points {twin} and {name} are the same; give each value once")
     if refused:
         raise ParameterError(refused[0] + (f" (and {len(refused) - 1} other points)" if len(refused) > 1 else ""))
-    return [params for _, params in made.values()]
+    return list(made)
 
 
 # One point, where it is computed
@@ -268,11 +267,11 @@ def one(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str]
         started = time.perf_counter()
         result = run_of(notebook)(params_of(notebook).make(overrides=params), seed)
         about = {
-            "params": result.params.model_dump(mode="json"),
+            "params": result.params.as_json(),
             "seed": result.seed,
             "values": result.values,
             "claims": [claim.as_dict() for claim in result.claims],
-            "record": {"command": provenance.command(result), **record},
+            "record": {"command": provenance.command(notebook, result.params, seed), **record},
             "seconds": round(time.perf_counter() - started, 3),
         }
         table = pa.Table.from_pandas(result.table, preserve_index=False)
@@ -557,7 +556,7 @@ def compute(
         while waiting or running:
             while waiting and len(running) < DEALT:
                 each = waiting.popleft()
-                values = each.params.model_dump(mode="json")
+                values = each.params.as_json()
                 wanted = made_of | checkout.of_files(values)
                 future = client.submit(one, notebook, values, each.seed, told, wanted, pure=False)
                 running[future] = each
@@ -582,7 +581,7 @@ def compute(
                 with replacing(_points(folder) / f"{each.key}.parquet") as file:
                     file.write_bytes(outcome.file)
             else:
-                command = provenance.command_of(notebook, each.params, each.seed)
+                command = provenance.command(notebook, each.params, each.seed)
                 failures[each.key] = f"{command}\n{outcome.traceback}"
             future.release()
             next(done, None)

@@ -49,7 +49,7 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
 def _shows(job: Job) -> bool:
     """Whether the page of this notebook in book/results is what `job` has computed."""
     manifest = read_manifest(job.project.results / job.notebook / MANIFEST)
-    wanted = {"key": job.key, "params": job.params.model_dump(mode="json"), "seed": job.seed}
+    wanted = {"key": job.key, "params": job.params.as_json(), "seed": job.seed}
     return wanted.items() <= manifest.items() and not touched(job.project.results / job.paper, manifest)
 
 

@@ -50,7 +50,7 @@ class Preset:
 
     def differing(self, notebook: str) -> list[tuple[str, Any, Any]]:
         """(name, ours, yours) for each parameter that differs, the seed first."""
-        ours, yours = ({"seed": job.seed} | job.params.model_dump(mode="json") for job in self.pairs[notebook])
+        ours, yours = ({"seed": job.seed} | job.params.as_json() for job in self.pairs[notebook])
         return [(name, ours[name], yours[name]) for name in ours if ours[name] != yours[name]]
 
 
