@@ -19,8 +19,8 @@ ACROSS = ("against", " over ", " by groups of ", " in order of ")  # ... and wha
 
 
 @cache
-def figures() -> dict[str, tuple[str, ast.expr, list[ast.expr]]]:
-    """By figure: the source of its caption, its text, and what its cell writes above it, as expressions."""
+def figures() -> dict[str, tuple[str, ast.expr, ast.expr]]:
+    """By figure: the source of its caption, its text, and what it writes above it, as expressions."""
     found = {}
     for path in NOTEBOOKS:
         for cell in json.loads(path.read_text())["cells"]:
@@ -28,17 +28,15 @@ def figures() -> dict[str, tuple[str, ast.expr, list[ast.expr]]]:
             if cell["cell_type"] != "code" or "page.figure(" not in source:
                 continue
             calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
-            named = [(call, call.func.attr) for call in calls if isinstance(call.func, ast.Attribute)]
-            titled = [call.args[1] for call, name in named if name == "headline"]
-            for call in (call for call, name in named if name == "figure"):
+            for call in (call for call in calls if ast.unparse(call.func) == "page.figure"):
                 words = {word.arg: word.value for word in call.keywords}
-                found[call.args[0].value] = (ast.unparse(words["caption"]), words["alt"], titled)
+                found[call.args[0].value] = (ast.unparse(words["caption"]), words["alt"], words["title"])
     return found
 
 
 @pytest.mark.parametrize("figure", sorted(figures()))
 def test_a_figure_says_one_message_which_its_run_decides(figure):
-    _, _, (message,) = figures()[figure]
+    _, _, message = figures()[figure]
     assert any(isinstance(node, ast.FormattedValue | ast.Name) for node in ast.walk(message))
 
 

@@ -1,10 +1,10 @@
 """What a notebook's cells import: its checked parameters, the page that publishes, and the look of figures."""
 
-from evolvingdp.book.cell import parameters
 from evolvingdp.book.labels import Label
 from evolvingdp.book.own import own
 from evolvingdp.book.page import Page
-from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, headline, lines, names_beside, use
+from evolvingdp.book.params import parameters
+from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, lines, names_beside, use
 from evolvingdp.book.words import curves, ends, short, span
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "canvas",
     "curves",
     "ends",
-    "headline",
     "lines",
     "names_beside",
     "own",

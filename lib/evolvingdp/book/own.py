@@ -19,7 +19,7 @@ import pandas as pd
 from evolvingdp.book.labels import Label
 from evolvingdp.book.page import Page
 from evolvingdp.book.result import Result, Scalar
-from evolvingdp.book.style import PALETTE, TRUTH, canvas, headline
+from evolvingdp.book.style import PALETTE, TRUTH, canvas
 
 STUDY = "Seeded floating-point noise is for study, and for no release"
 _SHOWN = 30  # rows of a table, or words of a figure
@@ -82,10 +82,10 @@ def own(module: ModuleType, params: Any, seed: int) -> None:
     values: dict[str, Scalar] = {"released": made.line, "rows": len(made.private), "file": made.file}
     page, file = Page(Result(notebook, params, seed, made.estimates, [], values)), Label(made.file)
     figure = _DRAWN[made.kind](made)
-    headline(figure, f"{len(made.private):,} rows released by {made.method}")
     beside = ", beside what the file says" if "truth" in made.estimates else ""
     page.figure(
         f"own-{notebook.split('/')[-1].replace('_', '-')}", figure, made.estimates,
+        title=f"{len(made.private):,} rows released by {made.method}",
         caption=f"“{file.markdown}”: {made.said}, by {made.method}{beside}. Guarantee: {made.guarantee}.",
         alt=f"{file.plain}: {made.said}, {len(made.private):,} rows{beside}. {_ends(made)}",
     )  # fmt: skip

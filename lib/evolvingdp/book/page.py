@@ -31,7 +31,7 @@ from evolvingdp.book.result import DRAWN_BY, MYST, RESULTS, Claim, Figure, Resul
 class Page:
     """The published face of one `Result`; `close` comes last and writes the machine-readable files."""
 
-    def __init__(self, result: Result[Params]) -> None:
+    def __init__(self, result: Result) -> None:
         self.result = result
         self.folder = Path(os.environ[RESULTS]) if RESULTS in os.environ else None
         self.name = result.notebook.split("/")[-1]
@@ -47,14 +47,15 @@ class Page:
         """What claims and prose read."""
         return self.result.values
 
-    def figure(self, figure_id: str, canvas: Any, data: pd.DataFrame, *, caption: str, alt: str) -> None:
-        """Show what is drawn under its stable id, with caption and alt text, and write its bundle: SVG, PDFs, PNG, `data`
-        as CSV, JSON, and a zip of all."""
-        figure = Figure(figure_id, canvas, data, readable(" ".join(caption.split())), " ".join(alt.split()))
-        if style.COLUMN.get() == figure.id:
-            raise printed.DrawnAgainError(figure.canvas)
-        if style.COLUMN.get():
+    def figure(self, figure_id: str, canvas: Any, data: pd.DataFrame, *, title: str, caption: str, alt: str) -> None:
+        """Show what is drawn under its stable id and its `title`, the one thing that it says, with caption and alt text, and
+        write its bundle: SVG, PDFs, PNG, `data` as CSV, JSON, and a zip of all."""
+        if style.COLUMN.get() not in ("", figure_id):
             return
+        style.headline(canvas, " ".join(title.split()))
+        if style.COLUMN.get():
+            raise printed.DrawnAgainError(canvas)
+        figure = Figure(figure_id, canvas, data, readable(" ".join(caption.split())), " ".join(alt.split()))
         record, column = self.record, printed.column(figure.canvas, figure.id) if self.folder is not None else None
         self._columns[figure.id] = column is not None
         if self.folder is None:
@@ -62,7 +63,7 @@ class Page:
         else:
             png = bundle.write(self.folder, figure, record, column)
         image = {"image/png": base64.b64encode(png).decode(), "text/plain": figure.alt}
-        _show(image, self._figure_myst(figure, record), {"image/png": {"alt": " ".join(figure.alt.split())}})
+        _show(image, self._figure_myst(figure, record), {"image/png": {"alt": figure.alt}})
         _show(_markdown(f"**Figure `{figure.id}`.** {unmarked(figure.caption)}\n\n{self._files(figure.id)}"))
 
     def table(self, table: pd.DataFrame, fold: str = "") -> None:
@@ -137,7 +138,7 @@ class Page:
         return " ".join(f"[{kind}]({self.name}/{file})" for kind, file in files.items())
 
     def _figure_myst(self, figure: Figure, record: dict[str, Any]) -> str:
-        alt = json.dumps(" ".join(figure.alt.split()), ensure_ascii=False)
+        alt = json.dumps(figure.alt, ensure_ascii=False)
         return (
             f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
             f"{figure.caption}\n```\n\n"
