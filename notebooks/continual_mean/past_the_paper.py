@@ -375,7 +375,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         for name in (RECOMMENDED, RECOMMENDED_DELTA, HARMONIC, ALIKE):
             made, key = rung_of(name, *sizes(params, setting), params.delta, setting), f"{setting}_{KEYS[name]}"
             assert isinstance(made, UserMean)
-            found |= {f"{key}_cap": made.samples_per_user, f"{key}_batch": made.batch, f"{key}_decay": made.decay}
+            found |= {f"{key}_cap": made.samples_per_user, f"{key}_decay": made.decay}
             found[f"{key}_total"] = math.hypot(found[f"{key}_stated"], found[f"{key}_bias"])
     return found | {"random_square_root_total": _square_root_total(params)}
 

@@ -126,17 +126,8 @@ def _trials(params: Any, setting: dict[str, Any], seed: int) -> Iterator[pd.Data
 
 def _of_data(params: Any, seed: int) -> dict[str, Any]:
     """Numbers of the data sets at `n_users`, before any privacy."""
-    n = params.n_users
-    _, held = data(params, "brown", n, seed)
-    _, synthetic = data(params, "power law", n, seed)
-    noise = theory.noise_standard_error(n, params.epsilon, params.rows)
-    return {
-        "brown_top_fraction": float(held.max() / n),
-        "brown_distinct_drawn": int(np.count_nonzero(held)),
-        "brown_distinct": len(held),
-        "brown_above_noise": int(np.count_nonzero(held > 5 * noise)),
-        **{f"synthetic_rank_{rank}": float(synthetic[rank - 1] / n) for rank in RANKS},
-    }
+    _, held = data(params, "brown", params.n_users, seed)
+    return {"brown_top_fraction": float(held.max() / params.n_users), "brown_distinct": len(held)}
 
 
 def errors(table: pd.DataFrame, dataset: str, sweep: str) -> pd.DataFrame:
@@ -263,8 +254,6 @@ def _of_lemma(params: Any) -> dict[str, Any]:
         "threshold_3_fraction": 3 * theory.paper_threshold(n, LEMMA_EPSILON, BETA, depth) / n,
         "lemma_standard_error_fraction": reported_half / n,
         "standard_error": noise,
-        "standard_error_fraction": noise / n,
-        "standard_error_half": theory.noise_standard_error(n, epsilon / 2, params.rows),
         "half_ratio": theory.noise_standard_error(n, epsilon / 2, params.rows) / noise,
         "lemma_over_standard_error": theory.paper_error_bound(n, LEMMA_EPSILON, rows) / reported_half,
         "brown_missing_of_ten_million": float(np.sum(np.exp(-1e7 * frequencies))),

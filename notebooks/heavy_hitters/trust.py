@@ -27,7 +27,7 @@ from evolvingdp.heavy_hitters.shuffling import Shuffled, epsilon_of_a_report, fe
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 from evolvingdp.notebooks.heavy_hitters.lists import data
 
-METRIC = Metric("local_words", "words found without any trust, at the largest epsilon", "words", "higher")
+METRIC = Metric("local_words", "words found without any trust, at the largest epsilon", "words")
 
 CLAIMS = """
 groups_over_local >= 1      Trust never costs words: found at “a shuffler, levels public” over “nobody (local)”, least
@@ -192,19 +192,15 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     words = table.pivot_table(index=["epsilon", "repetition"], columns="rung", values="words")
     false = table.groupby(["rung", "epsilon"])["false"].sum()
     shown = 1.0 if 1.0 in params.epsilon_sweep else params.epsilon_sweep[-1]
-    least, one = params.epsilon_sweep[0], [report_epsilon(params, SHUFFLED, epsilon) for epsilon in params.epsilon_sweep]
+    one = [report_epsilon(params, SHUFFLED, epsilon) for epsilon in params.epsilon_sweep]
     deltas = [
         Shuffled(report, params.n_users, *hashed(report)).delta(epsilon)
         for report, epsilon in zip(one, params.epsilon_sweep, strict=True)
     ]
     found: dict[str, Any] = {
         "epsilon": shown,
-        "least_epsilon": least,
         "distinct": table.distinct.mean(),
-        "shuffled_candidates": table[table.rung == SHUFFLED].candidates.max(),
         "shuffled_report": rows.report_epsilon[SHUFFLED, shown],
-        "least_groups_report": rows.report_epsilon[GROUPS, least],
-        "least_shuffled_report": rows.report_epsilon[SHUFFLED, least],
         "most_false": false.max(),
         "expected_false": poisson.isf(1e-4 / len(false), params.repetitions),
         "largest_delta": max(deltas),
@@ -216,4 +212,4 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     for rung, short in SHORT.items():
         found[f"{short}_threshold"] = rows.threshold[rung, shown]
         found |= {} if rung == LOCAL else {f"{short}_words": rows.words[rung, shown]}
-    return found | {"servers_over_curator": found["servers_threshold"] / found["curator_threshold"]}
+    return found
