@@ -190,9 +190,10 @@ def table(grid: Grid) -> str:
             rows.append(f'<tr><th scope="row">{said} trusted</th>{"".join(map(_best, cells))}</tr>')
     protected, periods, epsilon = (FIELDS[place].shown(at[place]) for place in (2, 5, 6))
     return (
+        '<details class="proof-fold"><summary>Every question, at three numbers of users</summary>'
         f'<table class="table best"><caption>The best method at epsilon {epsilon} for {protected}, over {periods} periods: '
         "its standard error, or from which share of the users it finds</caption>"
-        f'<thead><tr><th scope="col">question</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        f'<thead><tr><th scope="col">question</th>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table></details>'
     )
 
 

@@ -39,13 +39,13 @@ error_tuned / error_optimal <= 0.5       THRESH, tuned, over recomputation with 
 error_once / error_optimal <= 1          Each user once has a smaller mean error than recomputing with optimal composition
 error_detected / error_tuned <= 1        Averaged in hindsight, each user once has a smaller mean error than THRESH, tuned
 error_online / error_tuned <= 1          and averaged online, too
-worst_online / worst_tuned >= 1          THRESH keeps the smaller largest error online: that of each user once, averaged online, over it
+worst_online / worst_tuned >= 1          THRESH keeps the smaller largest error online: each user once's over it
 0.6 <= error_detected / predicted_detected <= 1.4   Averaged in hindsight, each user once is nearly as good as with changes known: ratio
-drift_sixteen / drift_basic <= 0.5       Splitting users over 16 periods beats splitting epsilon, where nothing moves: ratio of mean errors
-once_over_predicted <= 1.15              The known standard error explains each user once: measured over predicted error, largest
+drift_sixteen / drift_basic <= 0.5       Where nothing moves, 16 periods split over users beat epsilon split: ratio
+once_over_predicted <= 1.15              The known standard error explains each user once: largest measured over predicted
 ? 0.8 <= slope_naive <= 1.1              Recomputation's error grows linearly with T: slope
 ? 0.4 <= slope_advanced <= 0.6           With advanced composition like sqrt(T): slope
-? slope_tuned <= 0.3                     THRESH's grows more slowly than any power measured for the others: slope
+? slope_tuned <= 0.3                     THRESH's grows more slowly: slope
 error_at_most_users / error_at_fewest_users >= 0.7  With the paper's b the error does not fall with n: most users over fewest
 ? longest_delay <= 0                     Changes well above the top threshold are found at once: longest delay
 moved_online / moved_tuned <= 1          On a drift of .4 each user once, averaged online, beats THRESH, tuned: ratio

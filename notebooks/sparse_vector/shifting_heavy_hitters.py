@@ -65,11 +65,11 @@ all_gaussian_C >= 0.5               For all n AboveThreshold, Gaussian, finds mo
 ? repeated_from_5 <= 0.1            From 100,000 users on AboveThreshold, repeated does not find A or B: largest recall
 ? gaussian_from_6 <= 0.1            From 1,000,000 users on AboveThreshold, Gaussian does not find A: largest recall
 ? gaussian_from_9 <= 0.1            From 1,000,000,000 users on AboveThreshold, Gaussian does not find A or B: largest recall
-rival_over_stable >= 1              The smallest group found with probability .99: the best rival's over StableMonitor's, smallest
+rival_over_stable >= 1              The smallest group found: the best rival's over StableMonitor's, smallest
 stable_over_monitor <= 1.05         The smallest group of StableMonitor, with integer noise, over ThresholdMonitor's: largest
-stable_over_bound <= 1.5            StableMonitor's smallest group over the lower bound, over noise scale times epsilon: largest
-? normal_over_integer <= 1          Up to a thousand steps normal noise finds smaller groups than integer noise: largest ratio
-? rival_over_best >= 1              Up to a thousand steps no rival finds smaller groups than the better of both: smallest ratio
+stable_over_bound <= 1.5            StableMonitor's over the lower bound, over noise scale times epsilon: largest
+? normal_over_integer <= 1          Up to a thousand steps normal noise beats integer noise: largest ratio
+? rival_over_best >= 1              Up to a thousand steps no rival beats the better of both: smallest ratio
 growth_monitor <= 1.5               ThresholdMonitor's error hardly grows with the number of events: largest over smallest
 ? slope_repeated >= 0.4             AboveThreshold's grows like its square root: log-log slope over events, upper half
 """  # "finds" is nine in ten, "does not find" one in ten: bounds wide of what the methods' closed forms say, for any seed

@@ -35,7 +35,7 @@ most_attained <= 1                  An adversary does not exceed the exact bound
 least_ratio >= 1000                 Theorem 3.2's noise over the exact one: smallest ratio
 0.2 <= slope <= 0.6                 Noise grows like the square root of k or more slowly, but for logarithms: log-log slope
 ? least_attained >= 0.98            An adversary attains the exact bound: smallest epsilon over that promised
-? off <= 4e-5                       The exact scales are those that were computed independently: largest relative difference
+? off <= 4e-5                       The exact scales are those computed independently: largest relative difference
 """
 
 MONITOR = "ThresholdMonitor"

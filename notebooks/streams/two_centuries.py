@@ -55,9 +55,9 @@ low_every <= off_every <= high_every        The stated standard error is true, l
 covered_every >= least_covered_every        95% intervals cover the truth, local, a report: share of epochs
 low_central <= off_central <= high_central  The stated standard error is true, central, for ever: RMS error over it
 covered_central >= least_covered_central    95% intervals cover the truth, central, for ever: share of epochs
-early <= most_early                         Nothing is noticed before it happens, as far as four standard errors promise: false alarms
-? farthest_monitor <= reach_monitor         A word on the wrong side of the line is next to it (ThresholdMonitor, nobody deleted): farthest share
-? farthest_histogram <= reach_histogram     A word on the wrong side of the line is next to it (histogram in every epoch, nobody deleted): farthest share
+early <= most_early                         Nothing is noticed before it happens, but for four standard errors: false alarms
+? farthest_monitor <= reach_monitor         A word on the wrong side is next to the line (ThresholdMonitor, nobody deleted): farthest share
+? farthest_histogram <= reach_histogram     The same (histogram in every epoch): farthest share
 ratio_composed >= 1                         Recomputing with optimal composition is no better than each user once: ratio of mean errors
 ratio_differences >= 1                      Differences of Algorithm 2's running sums have more noise than each epoch's own: ratio
 ? drift_tuned >= 2                          Drift defeats THRESH: its mean error over that of each user once

@@ -107,9 +107,8 @@ class Page:
             _write_json(self.folder / "provenance.json", record)
         files = ", ".join(f"[{file}]({self.name}/{file})" for file in ("results.csv", "claims.json", "provenance.json"))
         myst = (
-            f"Computed by\n\n{fenced(record['command'], 'bash')}\n\n"
-            f"at commit `{record['commit']}`, version {record['version']}, "
-            f"in {record['run_seconds']:.0f} s.  All numbers: {files}."
+            f"{fenced(record['command'], 'bash')}\n\n"
+            f"Commit `{record['commit']}`, version {record['version']}, {record['run_seconds']:.0f} s: {files}."
         )
         _show(_markdown(myst), myst)
 
@@ -143,8 +142,8 @@ class Page:
             f"```{{figure}} {self.name}/{figure.id}.svg\n:name: {figure.id}\n:alt: {alt}\n:width: 100%\n\n"
             f"{figure.caption}\n```\n\n"
             f"::::{{dropdown}} Data, code, citation of `{figure.id}`\n:class-container: figure-menu\n\n"
-            f"{self._files(figure.id)}\n\n{DRAWN_BY}\nComputed by\n\n{fenced(record['command'], 'bash')}\n\n"
-            f"Cite it as\n\n```bibtex\n{citing.figure(figure.id, record)}```\n::::\n"
+            f"{self._files(figure.id)}\n\n{DRAWN_BY}\n{fenced(record['command'], 'bash')}\n\n"
+            f"```bibtex\n{citing.figure(figure.id, record)}```\n::::\n"
         )
 
 
