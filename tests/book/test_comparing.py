@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -28,6 +29,7 @@ BAD = {
     "unknown parameter": ("evolving/thresh: {epsilom: 1}\n", "evolving/thresh: unknown parameter 'epsilom'; did you mean"),
     "no value": ("evolving/thresh: {epsilon: }\n", "evolving/thresh: epsilon must be a number, got ''"),
     "no parameters": ("evolving/thresh: 3\n", "evolving/thresh must hold parameters, such as {epsilon: 2}, got '3'"),
+    "very deep": (b"[" * 5000, "must not be nested hundreds of levels deep; try evolving/thresh"),
     "an alias": ("a: &a [1, 2]\nevolving/thresh: {epsilon: [*a, *a]}\n", "*a in line 2 is no value; write its value out"),
     "twice": ("evolving/thresh: {}\nevolving/thresh: {}\n", "'evolving/thresh' stands twice, again in line 2"),
     "twice by two names": ("evolving/thresh: {}\nnotebooks/evolving/thresh.ipynb: {}\n", "evolving/thresh stands twice"),
@@ -46,6 +48,12 @@ def test_a_wrong_preset_is_one_line_with_the_file_s_name_before_anything_runs(ki
     assert result.stderr.startswith(f"Error: mine.yaml: {message}")
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
+
+
+def test_a_preset_that_is_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "mine.yaml")
+    with pytest.raises(ParameterError, match=r"^mine.yaml: must be a file with evolving/thresh: .* which is none$"):
+        comparing.read(Project(), tmp_path / "mine.yaml")
 
 
 @pytest.mark.parametrize("name", ["...yaml", ".yaml", "a b.yaml", "-x.yaml"])

@@ -124,6 +124,10 @@ BAD = {
     "a value twice": (["-p", "widths", "2,1,2"], "widths must hold each value once, got 2, 1, 2"),
     "nan in a list": (["-p", "widths", "8,nan"], "Error: widths must be an integer, got 'nan'\n"),
     "a long name": (["--out", "a" * 300], "out must be a folder that can be written, such as --out my-run, got"),
+    "an empty item": (["-p", "widths", "1,,2"], "widths must have a value between any two commas and none at its ends, got"),
+    "an option twice": (["--seed", "1", "--seed", "2"], "--seed may be given once, got it 2 times"),
+    "a loop of links": (["--out", "loop"], "out must be a folder that can be written, such as --out my-run, got"),
+    "a link to nothing": (["--out", "gone/mine"], "out must be a folder that can be written, such as --out my-run, got"),
     "empty out": (["--out", ""], "out must name a folder"),
     "out among the sources": (["--out", "notebooks/toy"], "out must lie outside the book's own sources"),
     "unknown preset": (["--preset", "huge"], "preset must be one of quick, paper, got 'huge'"),
@@ -135,6 +139,8 @@ BAD = {
 @pytest.mark.parametrize("kind", BAD)
 def test_run_refuses_bad_input_with_one_line_before_anything_runs(kind, project, monkeypatch):
     monkeypatch.chdir(project().root)
+    Path("loop").symlink_to("loop")
+    Path("gone").symlink_to("nowhere")
     monkeypatch.setattr(running, "run", lambda job: pytest.fail("it ran"))
     arguments, message = BAD[kind]
     result = CliRunner().invoke(main, ["run", TOY, *arguments])

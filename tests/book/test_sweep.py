@@ -82,7 +82,10 @@ BAD = {
     "too many": (["--grid", "epsilon=1,2", "--repeat", "5001"], "the sweep has 10002 points, at most 10000 may be"),
     "bad seed": (["--grid", "epsilon=1", "--seed", "-1"], "seed must be an integer >= 0, got -1"),
     "both engines": (["--grid", "epsilon=1", "--scheduler", "tcp://h:1", "--workers", "2"], "leave --workers away"),
-    "no time": (["--grid", "epsilon=1", "--wait", "nan"], "wait must be a number of seconds, such as 3600, got nan"),
+    "no time": (["--grid", "epsilon=1", "--scheduler", "h:1", "--wait", "nan"], "wait must be a number of seconds, such as"),
+    "nobody to wait for": (["--grid", "epsilon=1", "--wait", "5"], "there is none; leave --wait 5 away"),
+    "a pipe": (["--grid", "epsilon=1", "--scheduler", "pipe.json"], "got 'pipe.json' (no file)"),
+    "a loop of links": (["--grid", "epsilon=1", "--out", "loop"], "out must be a folder that can be written"),
     "half an address": (["--grid", "epsilon=1", "--scheduler", "tcp://"], "got 'tcp://' (no address)"),
     "no file": (["--grid", "epsilon=1", "--scheduler", "no_file.json"], "got 'no_file.json' ([Errno 2] No such file"),
     "sources": (["--grid", "epsilon=1", "--out", "notebooks/mine"], "out must lie outside the book's own sources"),
@@ -103,10 +106,13 @@ def test_a_sweep_refuses_bad_input_with_one_line_before_anything_runs(kind, root
     (root / "trips" / "points" / "gps.csv").touch()
     (root / "tables" / "summary.csv").touch()
     (root / "file").touch()
+    if not (root / "pipe.json").exists():
+        os.mkfifo(root / "pipe.json")
+        (root / "loop").symlink_to("loop")
     monkeypatch.setattr(sweeping, "connected", lambda *_: pytest.fail("it ran"))
     monkeypatch.setattr(sweeping, "ANSWER", 0.2)  # seconds to wait for a scheduler's file
     arguments, message = BAD[kind]
-    done = sweep("--out", tmp_path / "out", *arguments)
+    done = sweep(*([] if "--out" in arguments else ["--out", tmp_path / "out"]), *arguments)
     assert done.exit_code == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
@@ -330,8 +336,10 @@ if __name__ == "__main__":
 
 def test_progress_tells_what_a_point_costs_and_what_is_left_from_the_first_line_on():
     lines, times = [], iter([0.0, 6.0, 8.0, 12.0, 13.0])
-    for _ in sweeping.progress(10, 6, lines.append, lambda: next(times)):
-        pass
+    steps = sweeping.progress(10, 6, lines.append, lambda: next(times))
+    assert next(times) == 6.0, "it has begun to count when it is called, and not with the first point that is done"
+    times = iter([6.0, *times])
+    assert len([*steps]) == 4
     assert lines == [
         "7 of 10 points in 0:00:06, 6 s a point, about 0:00:18 left",
         "9 of 10 points in 0:00:12, 4 s a point, about 0:00:04 left",

@@ -98,6 +98,13 @@ def constant(count, rng):
     return 0
 
 
+def deep(count, rng):
+    out = count
+    for _ in range(100_000):
+        out = [out]
+    return out
+
+
 def generator(count, rng):
     return (one for one in (count, 1))
 
@@ -172,11 +179,14 @@ def test_too_little_noise_is_refuted_with_exit_code_1(here):
             "statistic my_mechanism:no_statistic must take every output, and raises KeyError",
         ),
         (["--json", "absent/report.json"], "json must be a file in a folder that can be written"),
+        (["--json", "loop"], "json must be a file in a folder that can be written"),
         (["--json", "/proc/report.json"], "json must be a file in a folder that can be written"),
+        (["--runs", "200"], "--runs may be given once, got it 2 times"),
     ],
 )
 def test_what_is_no_verdict_never_ends_with_the_code_of_one(here, arguments, said):
     """Each of these ended in a traceback, whose code is that of a refuted promise."""
+    (here / "loop").symlink_to("loop")
     done = audit("my_mechanism:release", "--inputs", "0, 1", "--epsilon", "1", "--runs", "100", *arguments)
     assert done.exit_code == 2
     assert said in done.output
@@ -256,7 +266,8 @@ def test_mistakes_are_one_clear_line(here, arguments, said):
 def test_a_mechanism_that_fails_in_every_run_is_neither_refuted_nor_used_wrongly(here, target, said):
     done = audit(f"my_mechanism:{target}", "--inputs", "0, 1", "--epsilon", "1", "--runs", "100")
     assert done.exit_code == 3
-    assert said in done.stdout
+    assert said in done.stderr
+    assert not done.stdout
 
 
 def test_a_domain_is_searched_and_a_statistic_is_what_events_are_made_of(here):
@@ -277,6 +288,14 @@ def test_floating_point_is_a_verdict_of_its_own(here):
     whole = audit("my_mechanism:integers", "--inputs", "0, 1", "--epsilon", "1", "--floating-point", "--runs", "2000")
     assert whole.exit_code == 0
     assert "the digits were not seen to tell the inputs apart" in whole.stdout
+
+
+def test_an_output_that_is_nested_too_deep_is_refused_by_what_would_work(here):
+    done = audit("my_mechanism:deep", "--inputs", "0, 1", "--runs", "10")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "Error: my_mechanism:deep: output must not be nested hundreds of levels deep; a statistic can make some of it\n"
+    )
 
 
 @pytest.mark.parametrize("target", ["generator", "opaque"])

@@ -27,7 +27,7 @@ from evolvingdp.heavy_hitters.shuffling import Shuffled
 from evolvingdp.planning import local, planner
 from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled
-from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question
+from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question, check_used
 from evolvingdp.planning.shown import number, text
 from evolvingdp.sparse_vector.above_threshold import KINDS, SPLITS, AboveThreshold
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, histogram
@@ -304,6 +304,40 @@ def test_the_command_of_the_best_is_one_that_its_notebook_takes(case):
 def test_the_help_names_each_statistic_and_no_other():
     help = CliRunner().invoke(main, ["plan", "-h"]).output
     assert tuple(re.findall(r"(\w+) \(", help.split("STATISTIC: ")[1].split("\n\n")[0])) == STATISTICS
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("mean --window 7", "window is for the target window; add --target window, or leave it away, got 7"),
+        ("mean --items 1000", "items is for frequencies and hot; leave it away for mean, got 1000"),
+        ("frequencies --ordinary .1", "ordinary is for hot; leave it away for frequencies, got 0.1"),
+        ("hot --changes 2", "changes is for mean and frequencies; leave it away for hot, got 2"),
+        ("mean --changes 400", "changes must be fewer than the periods, at most 364, got 400"),
+        ("mean --users 10 --users 20", "--users may be given once, got it 2 times"),
+    ],
+)
+def test_what_decides_nothing_is_refused_by_its_name(typed, said):
+    """Also where it is the default: somebody who types it thinks that it matters."""
+    done = CliRunner().invoke(main, ["plan", *typed.split()])
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith(f"Error: {said}")
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_what_a_question_is_said_not_to_use_changes_no_answer(statistic):
+    question = Question(statistic, "curator", users=10**6, periods=9, delta=1e-6)
+    others = {"readings": 2, "changes": 1, "change": 0.2, "share": 0.3, "items": 50, "length": 4, "events": 3}
+    unused = 0
+    for name, value in (others | {"taking_part": 2, "ordinary": 0.005, "window": 3}).items():
+        try:
+            check_used(question, {name})
+        except ParameterError:
+            both = (question, replace(question, **{name: value}))
+            one, other = ([each.rank for each in plan(each).predictions] for each in both)
+            assert one == other, name
+            unused += 1
+    assert unused >= 4
 
 
 @pytest.mark.parametrize("number", ["1,2", "0,123"])

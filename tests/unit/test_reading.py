@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -78,6 +82,23 @@ def test_a_bad_file_is_refused_in_one_line_with_its_row(tmp_path, kind, text, sa
     assert "\n" not in str(refused.value)
 
 
+def damaged() -> dict[str, bytes]:
+    """Compressed files that were cut, or whose bytes changed, by name; the last by a program that is not there."""
+    text = "".join(f"word{number},{number}\n" for number in range(500)).encode()
+    whole = gzip.compress(text)
+    return {
+        "cut.csv.gz": whole[: len(whole) // 2],
+        "changed.csv.gz": whole[:40] + bytes(40) + whole[80:],
+        "another_sum.csv.gz": whole[:-8] + bytes(8),
+        "no.csv.gz": text,
+        "cut.csv.bz2": bz2.compress(text)[:99],
+        "cut.csv.xz": lzma.compress(text)[:99],
+        "changed.csv.xz": lzma.compress(text)[:20] + bytes(200),
+        "no.zip": text,
+        "no.csv.zst": text,
+    }
+
+
 def test_what_is_no_file_or_no_table_is_refused_in_one_line(tmp_path):
     (tmp_path / "latin.csv").write_bytes("word\ncaf\xe9\nb\n".encode("latin-1"))
     (tmp_path / "no.parquet").write_bytes(b"word\na\n")
@@ -89,6 +110,10 @@ def test_what_is_no_file_or_no_table_is_refused_in_one_line(tmp_path):
         with pytest.raises(ValueError, match=said) as refused:
             reading.read_words(tmp_path / name)
         assert "\n" not in str(refused.value)
+    for name, content in damaged().items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=rf"/{name} is not CSV text in UTF-8 \(.*\); save it as such$"):
+            reading.read_words(tmp_path / name)
     with pytest.raises(ValueError, match="is no file"):
         reading.read_words(tmp_path)
 

@@ -13,18 +13,11 @@ from typing import Any
 
 import click
 
-from evolvingdp.book.files import FAILED, REFUSED, Refused, alone, in_checkout, listen, one_line, scratch
-
-
-class _Command(click.Command):
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """With the command in each error, also where an option lacks its value."""
-        with click.core.augment_usage_errors(ctx):
-            return super().parse_args(ctx, args)
+from evolvingdp.book.files import FAILED, REFUSED, Command, Refused, alone, in_checkout, listen, one_line, scratch
 
 
 class _Ends(click.Group):
-    command_class = _Command
+    command_class = Command
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the command line calls, and nobody who uses the commands within Python."""
@@ -173,10 +166,8 @@ def book(preset: str, workers: int | None) -> None:
 @click.option(
     "--wait",
     type=click.FloatRange(min=0),
-    default=30,
-    show_default=True,
     metavar="SECONDS",
-    help="For a cluster's first worker, and for the next one when all are gone: a queue may need hours.",
+    help="For a cluster to answer, for its first worker, and for the next one when all are gone  [default: 30].",
 )
 @click.option("--out", metavar="FOLDER", required=True, help="Folder for the results.")
 @in_checkout()
@@ -257,7 +248,7 @@ def audit(**options: Any) -> None:
     except ValueError as error:
         raise Refused(" ".join(str(error).split())) from None
     for line in lines:
-        click.echo(line)
+        click.echo(line, err=code == FAILED and line is lines[-1])
     if code:
         raise click.exceptions.Exit(code)
 
@@ -277,9 +268,12 @@ def data(tables: str | None, out: str | None) -> None:
     from evolvingdp.book import data as datasets
     from evolvingdp.book.checkout import Project
     from evolvingdp.book.running import check_writable, named
+    from evolvingdp.core.checks import ParameterError
 
     folder = Project().root / "data"
     if tables is None:
+        if out is not None:
+            raise ParameterError(f"out is for tables that are counted again: evolvingdp data brown --out {out}; got none")
         for name in datasets.check(folder):
             click.echo(f"{name}: as listed in data/README.md")
         return

@@ -199,6 +199,17 @@ MACHINE = {getattr(errno, f"E{name}") for name in ("NOSPC", "DQUOT", "ROFS", "AC
 _FILE = (errno.ENOTDIR, errno.EEXIST)  # where a folder should be
 
 
+class Command(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """With the command in each error, also where an option lacks its value; what takes one value is given once."""
+        with click.core.augment_usage_errors(ctx):
+            _, _, typed = self.make_parser(ctx).parse_args([*args])
+            for each in typed:
+                if isinstance(each, click.Option) and not each.multiple and typed.count(each) > 1:
+                    raise click.UsageError(f"{each.opts[0]} may be given once, got it {typed.count(each)} times")
+            return super().parse_args(ctx, args)
+
+
 class Refused(click.ClickException):
     exit_code = REFUSED
 

@@ -102,10 +102,12 @@ class Parameter:
         if self.kind == "str" and text.strip().startswith("["):
             try:
                 return list(json.loads(text))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 hint = f'must be words separated by commas, or a JSON list such as ["a, b", "c"]: {error}'
                 raise ValueError(f"{self.name} {hint}") from None
-        parts = [part for part in (text if self.kind == "str" else text.strip("[]() ")).split(",") if part.strip()]
+        parts = (text if self.kind == "str" else text.strip("[]() ")).split(",") if text.strip("[]() ") else []
+        if not all(part.strip() for part in parts):
+            raise ValueError(f"{self.name} must have a value between any two commas and none at its ends, got {text!r}")
         if self.kind != "str" and len(parts) == 1 and len(parts[0].replace(";", " ").split()) > 1:
             raise ValueError(f"{self.name} must be values separated by commas, got {parts[0]!r}")
         return parts

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from evolvingdp.book.files import one_line
-from evolvingdp.planning.question import STATISTICS, Question
+from evolvingdp.book.files import Command, one_line
+from evolvingdp.planning.question import STATISTICS, Question, check_used
 
 
 def _number(whole: bool) -> Callable[[str], float]:
@@ -43,7 +44,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("statistic", type=click.Choice(STATISTICS))
 @_options
 @click.option("--error", type=_number(False), help="The other way round: what reaches this standard error.")
@@ -57,7 +58,9 @@ def plan(machine: bool, error: float | None, **what: Any) -> None:
 
     Example: evolvingdp plan mean --users 500_000 --periods 365 --epsilon 1 --trust nobody
     """
-    click.echo(answered(Question(**what), error, machine))
+    question, source = Question(**what), click.get_current_context().get_parameter_source
+    check_used(question, {name for name in what if source(name) is not ParameterSource.DEFAULT})
+    click.echo(answered(question, error, machine))
 
 
 def answered(question: Question, error: float | None = None, machine: bool = False) -> str:

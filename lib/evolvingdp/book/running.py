@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import reprlib
 import shutil
 import tempfile
 import time
@@ -99,7 +100,7 @@ def seed_of(seed: Any) -> int:
         seed = int(str(seed))
         checks.integer_at_least(0, seed=seed)
     except ValueError:
-        raise ParameterError(f"seed must be an integer >= 0, got {seed!r}") from None
+        raise ParameterError(f"seed must be an integer >= 0, got {reprlib.repr(seed)}") from None
     return int(seed)
 
 
@@ -150,9 +151,8 @@ def check_writable(out: Path, *, name: str | None = None, sources: Path | None =
     `out` must be writable, not among the `sources` of the repository, and what stands there under `name` must be ours.
     """
     try:
-        if sources is not None and any(
-            out.resolve().is_relative_to(sources / part) for part in ("notebooks", "lib", "book")
-        ):
+        real = Path(os.path.realpath(out))  # which a loop of links has, too
+        if sources is not None and any(real.is_relative_to(sources / part) for part in ("notebooks", "lib", "book")):
             raise ParameterError(f"out must lie outside the book's own sources, got {str(out)!r}; try --out my-run")
         if name is not None and not read_manifest(out / name / MANIFEST):
             for foreign in (out / name, out / f"{name}.ipynb"):
@@ -161,7 +161,7 @@ def check_writable(out: Path, *, name: str | None = None, sources: Path | None =
                         f"out holds {str(foreign)!r}, which evolvingdp did not write; choose another folder, such as "
                         f"--out {out.name}-2"
                     )
-        nearest = next(parent for parent in (out, *out.absolute().parents) if parent.exists())
+        nearest = next(parent for parent in (out, *out.absolute().parents) if os.path.lexists(parent))
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
@@ -257,7 +257,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 progress_bar=False,
                 start_timeout=_START,
                 cwd=str(work),
-                extra_arguments=["--IPKernelApp.log_level=40"],
+                extra_arguments=["--IPKernelApp.log_level=50"],
                 config=Config({"ConnectionFileMixin": _by_files(Path(sockets))}),
             )
     except papermill.PapermillExecutionError as error:

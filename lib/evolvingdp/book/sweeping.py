@@ -26,6 +26,7 @@ import re
 import tempfile
 import time
 import traceback
+import warnings
 from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -67,13 +68,16 @@ def run(
     say: Say,
     scheduler: str | None = None,
     workers: int | None = None,
-    wait: float = ANSWER,
+    wait: float | None = None,
     **what: Any,
 ) -> None:
     """Compute the points that `out` lacks and write its tables; `what` goes to `make`, `wait` is for workers.
 
     Raises ParameterError before anything runs, SweepError at the end where points failed.
     """
+    if wait is not None and scheduler is None:
+        raise ParameterError(f"wait is for the workers of a --scheduler, of which there is none; leave --wait {wait:g} away")
+    wait = ANSWER if wait is None else wait
     if not wait < math.inf:
         raise ParameterError(f"wait must be a number of seconds, such as 3600, got {wait}")
     if scheduler is not None and workers is not None:
@@ -85,7 +89,7 @@ def run(
     with ExitStack() as opened:
         if left:
             if scheduler is not None:
-                scheduler = address_of(scheduler)
+                scheduler = address_of(scheduler, min(wait, ANSWER))
             count = None if scheduler is not None else min(workers or os.cpu_count() or 1, len(left))
             client = opened.enter_context(connected(scheduler, count, sweep.notebook, wait, say))
             where = scheduler if count is None else f"{count} worker{'s' if count != 1 else ''}"
@@ -108,17 +112,22 @@ def run(
 
 
 def progress(total: int, before: int, say: Say, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Says at each step, at most every `EVERY` seconds, how many points are done, what one costs and what is left: at
-    first too much, as workers start and import."""
-    started = said = clock()
-    for done in range(before + 1, total + 1):
-        now = clock()
-        if now - said >= EVERY or done == total:
-            each = (now - started) / (done - before)
-            spent, left = (timedelta(seconds=round(seconds)) for seconds in (now - started, each * (total - done)))
-            say(f"{done} of {total} points in {spent}, {each:.2g} s a point" + (f", about {left} left" if left else ""))
-            said = now
-        yield
+    """Says at each step, at most every `EVERY` seconds, how many points are done, what one costs since this was called and
+    what is left: at first too much, as workers start and import."""
+    started = clock()
+
+    def steps() -> Iterator[None]:
+        said = started
+        for done in range(before + 1, total + 1):
+            now = clock()
+            if now - said >= EVERY or done == total:
+                each = (now - started) / (done - before)
+                spent, left = (timedelta(seconds=round(seconds)) for seconds in (now - started, each * (total - done)))
+                say(f"{done} of {total} points in {spent}, {each:.2g} s a point" + (f", about {left} left" if left else ""))
+                said = now
+            yield
+
+    return steps()
 
 
 # The grid
@@ -443,6 +452,7 @@ def connected(
     from distributed import Client, LocalCluster
     from distributed.security import Security
 
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # dask's own, where one is stopped
     if scheduler is None:
         dask.config.set({f"distributed.comm.timeouts.{each}": "1h" for each in ("connect", "tcp")})  # nothing is lost here
         with starting():
@@ -463,8 +473,9 @@ def connected(
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
     client, reason = None, ""
     try:
-        client = Client(scheduler, timeout=ANSWER)
-    except (OSError, ValueError, TypeError, RuntimeError, ImportError) as error:  # TypeError: tls:// without certificates
+        client = Client(scheduler, timeout=max(1, min(wait, ANSWER)))
+    except (OSError, ValueError, TypeError, RuntimeError, ImportError, MemoryError) as error:
+        # TypeError: tls:// without certificates; MemoryError: something else answers, whose words are read as lengths
         reason = str(error) or "no answer"
     if client is None:
         gc.collect()  # what is left of it closes now, and not with a traceback when the interpreter ends
@@ -511,18 +522,21 @@ def _sender(notebook: str) -> Any:
     return Sender()
 
 
-def address_of(scheduler: str) -> str:
+def address_of(scheduler: str, wait: float = ANSWER) -> str:
     """`scheduler`, or the address that stands in it where it is a file that `dask scheduler --scheduler-file` writes.
 
-    Waits for the file, as both may have been started by one script.  Raises ParameterError for what is no address or file.
+    Waits so many seconds for the file, as both may have been started by one script.  Raises ParameterError for what is no
+    address or file.
     """
     if not scheduler.endswith(".json"):
         if not _ADDRESS.fullmatch(scheduler):
             raise _no_scheduler(scheduler, "no address")
         return scheduler
-    end = time.monotonic() + ANSWER
+    end = time.monotonic() + wait
     while not Path(scheduler).is_file() and Path(scheduler).parent.is_dir() and time.monotonic() < end:
         time.sleep(0.1)
+    if Path(scheduler).exists() and not Path(scheduler).is_file():  # a pipe would be waited for
+        raise _no_scheduler(scheduler, "no file")
     try:
         return str(json.loads(Path(scheduler).read_text())["address"])
     except (OSError, ValueError, KeyError, TypeError) as error:

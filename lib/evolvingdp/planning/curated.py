@@ -15,8 +15,7 @@ from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
-from evolvingdp.planning.local import SHARES
-from evolvingdp.planning.question import Question
+from evolvingdp.planning.question import SHARES, Question
 
 SO_FAR = ("cumulative",)
 

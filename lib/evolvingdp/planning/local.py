@@ -28,10 +28,10 @@ from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, steps
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
-from evolvingdp.planning.question import Question
+from evolvingdp.planning.question import SHARES, Question
 from evolvingdp.planning.shuffled import ONCE
 
-SHARES, PERIOD = ("mean", "frequencies"), ("period",)
+PERIOD = ("period",)
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 12_000  # periods that a prediction simulates, of all its runs
 _MOST_RUNS, _FEW_RUNS = 250, 5

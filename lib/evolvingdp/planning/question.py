@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 STATISTICS = ("mean", "frequencies", "words", "hot")
+SHARES = STATISTICS[:2]
 TRUST = ("nobody", "shuffler", "curator")
 UNITS = ("report", "period", "user")
 TARGETS = ("period", "window", "cumulative")
 
 
-def _ask(default: Any, help: str, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
+def _ask(
+    default: Any, help: str, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = (), of: Any = STATISTICS
+) -> Any:
+    return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices, "of": of})
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,11 @@ class Question:
     )
     users: int = _ask(100_000, "users, all there in every period", 1, 10**9)
     periods: int = _ask(365, "periods (days, months) with an answer each", 1, 10_000)
-    readings: int = _ask(1, "values of one user in a period", 1, 10**8)
-    changes: int = _ask(3, "how often the answer jumps, in all periods together", 0, 10_000)
-    change: float | None = _ask(None, "by how much it jumps  [default: .1 for a mean; for a word its level]", 0, 1)
+    readings: int = _ask(1, "values of one user in a period", 1, 10**8, of=STATISTICS[:3])
+    changes: int = _ask(3, "how often the answer jumps, in all periods together", 0, 10_000, of=SHARES)
+    change: float | None = _ask(
+        None, "by how much it jumps  [default: .1 for a mean; for a word its level]", 0, 1, of=SHARES
+    )
     target: str = _ask("period", "one answer a period, for the last `window` periods, or for all so far", choices=TARGETS)
     window: int = _ask(7, "periods of a window", 1, 10_000)
     epsilon: float = _ask(1.0, "privacy loss of a unit", 1e-4, 20)
@@ -57,19 +62,19 @@ class Question:
         None, "its failure probability; 0 for a pure guarantee  [default: 0 if nobody is trusted, else 1e-9]", 0, 0.01
     )
     share: float | None = _ask(
-        None, "the answer to expect  [default: .5, the worst, for a mean; .01 for a word or an item]", 0, 1
+        None, "the answer to expect  [default: .5, the worst, for a mean; .01 for a word]", 0, 1, of=STATISTICS[:3]
     )
-    items: int = _ask(1000, "words of the list, or items that can be hot", 2, 2**40)
-    length: int = _ask(6, "letters of a word without a list", 2, 12)
-    events: int = _ask(10, "hot items in all periods together", 1, 10**6)
-    taking_part: int = _ask(3, "hot items that one user holds at most", 1, 1000)
+    items: int = _ask(1000, "words of the list, or items that can be hot", 2, 2**40, of=("frequencies", "hot"))
+    length: int = _ask(6, "letters of a word without a list", 2, 12, of=("words",))
+    events: int = _ask(10, "hot items in all periods together", 1, 10**6, of=("hot",))
+    taking_part: int = _ask(3, "hot items that one user holds at most", 1, 1000, of=("hot",))
     ordinary: float | None = _ask(
-        None, "share of the users who hold an item that is not hot, at most  [default: 1 / items]", 0, 1
+        None, "share of the users who hold an item that is not hot, at most  [default: 1 / items]", 0, 1, of=("hot",)
     )
 
     def __post_init__(self) -> None:
         for name, what in self.__dataclass_fields__.items():
-            about = {key: value for key, value in what.metadata.items() if key != "help"}
+            about = {key: value for key, value in what.metadata.items() if key not in ("help", "of")}
             object.__setattr__(self, name, _checked(name, getattr(self, name), "int" in str(what.type), **about))
         if self.target == "window" and self.window > self.periods:
             _refuse(f"window must be at most the periods, {self.periods}, got {self.window}")
@@ -125,6 +130,18 @@ class Question:
         """Standard error of the users' own share as an estimate of a larger population's, at most: all readings of a user
         may be the same."""
         return math.sqrt(self.level * (1 - self.level) / self.users)
+
+
+def check_used(question: Question, given: set[str]) -> None:
+    """Raise ParameterError for what somebody has given, by name, and `question` does not use."""
+    for name in (name for name in Question.__dataclass_fields__ if name in given):
+        value, of = getattr(question, name), Question.__dataclass_fields__[name].metadata["of"]
+        if question.statistic not in of:
+            _refuse(f"{name} is for {' and '.join(of)}; leave it away for {question.statistic}, got {value}")
+        if name == "window" and question.target != "window":
+            _refuse(f"window is for the target window; add --target window, or leave it away, got {value}")
+        if name == "changes" and value >= question.periods:
+            _refuse(f"changes must be fewer than the periods, at most {question.periods - 1}, got {value}")
 
 
 def _described(name: str) -> str:

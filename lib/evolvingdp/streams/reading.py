@@ -14,9 +14,13 @@ which column, what is wrong, what would work.
 
 from __future__ import annotations
 
+import lzma
 import os
 import re
+import tarfile
 import unicodedata
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,7 @@ from numpy.typing import NDArray
 MOST_LETTERS = 200  # of a name or a word
 MOST_ROWS = 10**7
 MOST_COUNTED = 10**10  # users, of all words together
+_COMPRESSED = (EOFError, ImportError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)  # cut or damaged
 _BREAKS = {"Cc", "Zl", "Zp"}  # kinds of characters that end a line, or are no text
 
 
@@ -226,9 +231,9 @@ def _loaded(path: Path, wanted: str) -> pd.DataFrame:
         said = re.search(r"line (\d+), saw (\d+)|EOF inside string starting at row (\d+)", str(error))
         where = f", row {said[1] or int(said[3]) + 1}" if said else ""
         raise ValueError(f"{path}{where} must have a value for each column; quote a text with a comma") from None
-    except (UnicodeError, OSError, ValueError) as error:
+    except (UnicodeError, OSError, ValueError, *_COMPRESSED) as error:
         kind = "Parquet" if path.suffix.lower() == ".parquet" else "CSV text in UTF-8"
-        raise ValueError(f"{path} is not {kind} ({str(error).splitlines()[0][:80]}); save it as such") from None
+        raise ValueError(f"{path} is not {kind} ({' '.join(str(error).split())[:80]}); save it as such") from None
     rows.columns = [str(name).strip().lower() for name in rows.columns]
     return rows
 

@@ -55,6 +55,10 @@ def _run(
             digits = auditor.audit(function, values, stream(seed, "digits", mechanism), **options)
     except ParameterError:
         raise
+    except RecursionError:
+        raise ParameterError(
+            f"{mechanism}: output must not be nested hundreds of levels deep; a statistic can make some of it"
+        ) from None
     except (TypeError, ValueError, OverflowError) as error:
         raise ParameterError(f"{mechanism}: {' '.join(str(error).split())}") from None
     except Exception as error:  # a traceback would end with the code of a verdict
@@ -92,7 +96,7 @@ def _can_be_written(path: Path) -> bool:
     """By trying: who is allowed to may still not be able to."""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent):
-            return not path.exists() or (path.is_file() and os.access(path, os.W_OK)) or path.is_char_device()
+            return not os.path.lexists(path) or (path.is_file() and os.access(path, os.W_OK)) or path.is_char_device()
     except OSError:
         return False
 

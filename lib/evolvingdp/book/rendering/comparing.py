@@ -87,12 +87,16 @@ class _Loader(yaml.BaseLoader):
 
 
 def _load(path: Path) -> dict[str, Any]:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise ParameterError(f"must be a file with {EXAMPLE}, got {str(path)!r}, which is none")
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except FileNotFoundError:
         raise ParameterError(
             f"there is no such file in {str(path.parent)!r}; preset must be {', '.join(OURS)} or a file with {EXAMPLE}"
         ) from None
+    except RecursionError:
+        raise ParameterError(f"must not be nested hundreds of levels deep; try {EXAMPLE}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ParameterError(f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}") from None
     except yaml.YAMLError as error:
