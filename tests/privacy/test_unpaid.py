@@ -17,20 +17,14 @@ from evolvingdp.continual_mean.prefix_sums import Tree
 from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Laplace, Tape
 from evolvingdp.core.olh import OLH
-from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.heavy_hitters.rappor import Rappor
 
 Calls = Iterator[Callable[[], Any]]
-WRONG = (0.0, -1.0, np.nan, np.inf)
 
 
 def of_reports() -> Calls:
-    """No epsilon, hash values that a report does not hold, reports that cost nothing or more than there is."""
-    for epsilon in WRONG:
-        for mechanism in (SignFlip, OLH, Rappor.one_shot):
-            yield partial(mechanism, epsilon)
+    """Hash values that a report does not hold, reports that cost nothing or more than there is."""
     for values in (2**15, 2**16):
         yield partial(OLH, 1.0, values)
     for vote, estimate, votes, estimates in ((1.0, 0.0, 5, 1), (0.0, 0.6, 0, 2), (1.0, 0.6, 1, 1)):
@@ -38,10 +32,8 @@ def of_reports() -> Calls:
 
 
 def of_sums() -> Calls:
-    """No sensitivity and no epsilon, fractions beside integer noise, users whom nobody knows or who go too far."""
+    """Fractions beside integer noise, users whom nobody knows or who go too far."""
     rng, fine, full = stream(0, "refusals"), algorithms.naive(2, 2, 1.0), algorithms.full(2, 2, 1.0)
-    for sensitivity in WRONG:
-        yield partial(BinaryMechanism, 2, 1.0, sensitivity)
     whole = BinaryMechanism(2, 1.0, integer=True)
     yield partial(whole.release, [0.5, 1.0], rng)
     yield partial(whole.step, whole.start(rng), 0.5)
@@ -60,5 +52,5 @@ def of_sums() -> Calls:
 @pytest.mark.parametrize("calls", [of_reports, of_sums])
 def test_what_is_not_paid_for_is_refused(calls):
     refused = [refusal(call) for call in calls()]
-    assert len(refused) >= 15
+    assert len(refused) >= 5
     assert [number for number, kind in enumerate(refused) if not kind] == []

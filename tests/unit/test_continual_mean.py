@@ -152,10 +152,8 @@ def test_the_best_tree_is_the_one_with_the_least_exact_error():
 
 def test_sums_refuse_what_they_cannot_be():
     for make, message in (
-        (lambda: Tree(0), "capacity must be >= 1, got 0"),
         (lambda: Tree(8, 1), "branching must be >= 2, got 1"),
         (lambda: Buffered(8, 1.1), r"decay must lie in \[0.1, 1\], got 1.1"),
-        (lambda: Buffered(8, math.nan), r"decay must lie in \[0.1, 1\], got nan"),
     ):
         with pytest.raises(ValueError, match=message):
             make()
@@ -370,13 +368,8 @@ def test_the_error_bound_s_first_term_shows_where_noise_is_nothing():
 
 
 BAD = [
-    ({"n_users": 0}, "n_users must be >= 1, got 0"),
-    ({"samples_per_user": 0}, "samples_per_user must be >= 1, got 0"),
-    ({"epsilon": 0}, "epsilon must be > 0"),
-    ({"epsilon": math.nan}, "epsilon must be > 0"),
     ({"delta": 1.0}, r"delta must lie in \[0, 1\), got 1.0"),
     ({"delta": 1e-6, "integer": True}, "integer must go with delta = 0"),
-    ({"excess": "keep"}, "excess must be one of error, drop"),
     ({"low": 1.0, "high": 0.0}, "low must be below high"),
     ({"low": -1e308, "high": 1e308}, "low must be below high, their distance finite"),
     ({"n_users": 2**33}, r"n_users must be below 2\^31"),
@@ -387,20 +380,15 @@ BAD = [
 ]
 BAD_MEANS = [
     *BAD,
-    ({"batch": 0}, "batch must be >= 1, got 0"),
-    ({"dimensions": 0}, "dimensions must be >= 1, got 0"),
     ({"decay": 0.3}, "decay and reach must go with delta > 0"),
     ({"reach": 2.0}, "decay and reach must go with delta > 0"),
-    ({"reach": math.nan, "delta": 1e-6}, "reach must be > 0 and finite, got nan"),
     ({"decay": 1.7, "delta": 1e-6}, r"decay must lie in \[0.1, 1\], got 1.7"),
     ({"branching": 2, "delta": 1e-6}, "branching must be 0 with delta > 0"),
     ({"branching": 1}, "branching must be >= 2, got 1"),
 ]
 BAD_BLOCKS = [
-    *BAD[:5],
-    *BAD[6:],
-    ({"beta": 0.0}, r"beta must lie in \(0, 1\), got 0.0"),
-    ({"kind": "triple"}, "kind must be one of wishful, single_tree, multiple_trees, full, got"),
+    *BAD[:1],
+    *BAD[2:],
     ({"kind": "wishful"}, 'prior_mean must be given for "wishful"'),
     ({"prior_mean": 0.5}, 'prior_mean must be left out for "full"'),
     ({"kind": "wishful", "prior_mean": 2.0}, r"prior_mean must lie in \[0.0, 1.0\], got 2.0"),
@@ -414,12 +402,6 @@ BAD_BLOCKS = [
 def test_settings_that_cannot_work_are_refused(make, changes, message):
     with pytest.raises(ValueError, match=message):
         make(**{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | changes)
-
-
-@pytest.mark.parametrize("name", ["epsilon", "delta", "low", "decay", "beta"])
-def test_settings_of_a_wrong_type_are_refused(name):
-    with pytest.raises(TypeError, match=f"{name} must be a number.*, got '1'"):
-        (Blocks if name == "beta" else UserMean)(**{"n_users": 10, "samples_per_user": 8, "epsilon": 1.0} | {name: "1"})
 
 
 def test_settings_take_the_numbers_of_numpy():
@@ -696,8 +678,6 @@ def test_binary_mechanism_refuses_what_is_no_number():
         mechanism.release(["a"], stream(0, "noise"))
     with pytest.raises(TypeError, match="element must be a number, got 'a'"):
         mechanism.step(mechanism.start(stream(0, "noise")), "a")
-    with pytest.raises(TypeError, match="epsilon must be a number > 0 and finite, got '1'"):
-        BinaryMechanism(4, "1")
     with pytest.raises(ValueError, match=r"epsilon must be larger: .* of 3 needs noise above 1e150"):
         BinaryMechanism(4, 1e-320)
 

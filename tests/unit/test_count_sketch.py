@@ -65,18 +65,6 @@ def test_sketches_of_different_shapes_are_not_merged():
         oracle().empty() + oracle(width=32).empty()
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"epsilon": math.nan}, "epsilon must be > 0 and finite, got nan"),
-        ({"epsilon": 0}, "epsilon must be > 0 and finite, got 0"),
-    ],
-)
-def test_bad_settings_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
-        oracle(**change)
-
-
 def test_simulation_refuses_what_are_no_counts():
     rng = stream(0, "noise")
     with pytest.raises(TypeError, match="counts must be a one-dimensional array of integers"):

@@ -170,7 +170,6 @@ def test_what_a_run_has_spent_is_two_votes_for_each_cast_and_all_updates():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: HeavyThresh(VOTING, 1), "n_words must be >= 2, got 1"),
         (lambda: HeavyThresh(VOTING, 6, Subset(6, 2.5)), "report must be one of 6 values with epsilon 2.0"),
         (lambda: HeavyThresh(VOTING, 6, Subset(5, 2.0)), "report must be one of 6 values with epsilon 2.0"),
         (lambda: WordStream.make([5], [[0.5, 0.6]], [[0]], 10), "distributions must hold rows of probabilities"),

@@ -296,9 +296,7 @@ def stepped(settings, counts):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Once(10, 4, math.nan), "epsilon must be > 0"),
         (lambda: Once(10, 4, 1.0, every=5), "every must be at most the horizon, 4, got 5"),
-        (lambda: Once(10, 4, 1.0, 1), "n_words must be >= 2"),
         (lambda: Once(10, 4, 1.0, 3, report=Subset(3, 2.0)), "report must be one of 3 values with epsilon 1.0"),
         (lambda: Once(10, 4, 1.0, 3, report=Subset(4, 1.0)), "report must be one of 3 values with epsilon 1.0"),
         (lambda: penalty(4, false_alarm=math.nan), "false_alarm must lie in"),

@@ -156,17 +156,14 @@ def test_sets_have_their_size_and_everybody_is_counted(report):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Subset(1, 1.0), "n_values must be >= 2, got 1"),
         (lambda: Subset(4, 1.0, 4), "size must be below n_values, 4, got 4"),
         (lambda: Subset(4, 1e-17), "epsilon must be larger"),
-        (lambda: Sign(4, math.nan), "epsilon must be > 0"),
         (lambda: Hashed(4, 11.0), "epsilon must be at most 10"),
         (lambda: Projective(8, 1.0, Geometry(2, 3)), "space must have n_values = 8 points or more, got 7"),
         (lambda: Projective(4, 1e-17, Geometry(2, 3)), "epsilon must be larger"),
         (lambda: Geometry(4, 3), "order must be a prime in 3 dimensions, got 4"),
         (lambda: Geometry(1, 3), "order must be"),
         (lambda: Projective(5, 1.0, Geometry(2, 3)).report(np.array([5]), stream(0, "report")), "values must"),
-        (lambda: best_report(4, 1.0, 0), "bits must be >= 1"),
         (lambda: best_report(4, 1.0, frequency=1.5), r"frequency must lie in \[0, 1\]"),
         (lambda: Subset(4, 1.0).collect(np.array([4]), stream(0, "a"), stream(0, "b")), r"values must lie in \[0, 4\)"),
     ],

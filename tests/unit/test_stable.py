@@ -324,15 +324,7 @@ def test_no_method_of_the_library_finds_less_than_the_lower_bound():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: IntegerNoise(0.0, 1), "least_scale must be > 0"),
-        (lambda: IntegerNoise(1.0, 0), "limit must be >= 1, got 0"),
         (lambda: IntegerNoise(1.0, 9).isf(1.7), r"probability must lie in \(0, 1\], got 1.7"),
-        (lambda: stable_monitor(1.0, 1e-6, 3, 0), "moved must be >= 1, got 0"),
-        (lambda: stable_monitor(1.0, 0.0, 3, 10), r"delta must lie in \(0, 1\), got 0.0"),
-        (lambda: stable_monitor(1.0, 1e-6, 3, 10, "laplace"), "noise must be one of best, gaussian, integer, got 'laplace'"),
-        (lambda: smallest_group(stable_monitor(1.0, 1e-6, 3, 10), 0), "n_events must be >= 1, got 0"),
-        (lambda: GaussianNoise(0.0, 1.0), "scale must be > 0"),
-        (lambda: GaussianNoise(1.0, -1.0), "limit must be > 0"),
         (lambda: ThresholdMonitorEvolving(Gaussian(1.0), 3.0, 1), "moved must be an integer >= 1, got None"),
         (
             lambda: ThresholdMonitorEvolving(Gaussian(1.0), 3.0, 1, "interval", 5),

@@ -173,8 +173,6 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
             lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=3, min_group=100),
             r"min_group must be > [\d,]+ for its vote to be heard",
         ),
-        (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=-1), "changes must be >= 0, got -1"),
-        (lambda: Thresh.tuned(10**6, 64, 10**4, math.nan, changes=1), "epsilon must be > 0 and finite, got nan"),
         (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=1, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
         (
             lambda: Thresh.tuned(10**6, 64, 10**6, 1.0, changes=2, n_groups=3),
@@ -184,9 +182,6 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
             lambda: Thresh.tuned(900, 64, 10**6, 1.0, changes=2, n_groups=3, min_group=301),
             "min_group must be at most n_users / n",
         ),
-        (lambda: Thresh.paper(10**6, 64, 10**6, math.nan), "epsilon must be > 0 and finite, got nan"),
-        (lambda: Thresh.paper(10**6, 64, 10**6, 1.0, changes=-1), "changes must be >= 0, got -1"),
-        (lambda: replace(PLAIN, margin=math.nan), r"margin must lie in \(0, 1\), got nan"),
         (lambda: streams.BitStream.make([5, 0], [[0.5], [0.5]], 10), "sizes must hold a user or more for each group"),
         (lambda: replace(PLAIN, epsilon=9.0), "epsilon must be at least .* = 10, got 9.0"),
         (
@@ -194,7 +189,6 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
             r"epoch_length must be at least 50 for anybody to vote, got 1: the lowest threshold is 7, ",
         ),
         (lambda: replace(PLAIN, unit=0.5), "epoch_length must be at least 101 for anybody to vote, got 100"),
-        (lambda: replace(PLAIN, exhaustion="stop"), "exhaustion must be one of freeze, printed, got 'stop'"),
         (lambda: streams.steps(10, 0.5, {11: 0.2}), "changes must name epochs from 2 to 10, got 11"),
         (lambda: streams.BitStream.make([5], [[0.5, 1.5]], 10), r"means must lie in \[0, 1\], got 1.5"),
         (lambda: streams.BitStream.make([5, 5], [[0.5]], 10), "means must have a row per group"),

@@ -99,7 +99,6 @@ def test_texts_without_a_leaf_are_named(text):
         ({"steps": (2, 2, 2), "unit": "bits"}, "steps must sum to 30 bits"),
         ({"steps": (0, 6)}, r"steps\[0\] must be >= 1, got 0"),
         ({"steps": (65,), "length": 65}, "length must be at most 64"),
-        ({"unit": "syllables"}, "unit must be one of letters, bits, bytes"),
     ],
 )
 def test_trees_that_cannot_be_are_refused(settings, message):

@@ -78,8 +78,10 @@ class Blocks(Settings):
         given = self.kind != "full"
         if given != (self.prior_mean is not None):
             raise ValueError(f'prior_mean must {"be given" if given else "be left out"} for "{self.kind}"')
-        if self.prior_mean is not None and not self.low <= self.prior_mean <= self.high:
-            raise ValueError(f"prior_mean must lie in [{self.low}, {self.high}], got {self.prior_mean!r}")
+        if self.prior_mean is not None:
+            checks.finite(prior_mean=self.prior_mean)
+            if not self.low <= self.prior_mean <= self.high:
+                raise ValueError(f"prior_mean must lie in [{self.low}, {self.high}], got {self.prior_mean!r}")
         if self.delta:
             raise ValueError(f"delta must be 0, as blocks have Laplace noise, got {self.delta!r}")
         _ = self.noises

@@ -50,6 +50,8 @@ def recommended(
     cap or reach are dropped and counted; `Release.bias` says what that, and samples that wait, can do.  With
     `excess="error"` they are refused, the cap is `samples_per_user` and the batch 1, unless given.
     """
+    checks.integer_at_least(1, n_users=n_users, samples_per_user=samples_per_user)
+    checks.finite(delta=delta)
     chosen: dict[str, Any] = ({"delta": delta} if delta else {"integer": True}) | {"excess": "drop", "clip": True} | options
     chosen["horizon"] = chosen.get("horizon") or n_users * samples_per_user
     draft = UserMean(n_users, samples_per_user, epsilon, **chosen)

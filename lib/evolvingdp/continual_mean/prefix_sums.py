@@ -203,6 +203,7 @@ class Buffered(PrefixSums):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        checks.finite(decay=self.decay)
         if not LEAST_DECAY <= self.decay <= 1:
             raise ValueError(f"decay must lie in [{LEAST_DECAY}, 1], got {self.decay!r}")
 

@@ -48,7 +48,7 @@ class Settings:
             checks.integer_at_least(1, horizon=self.horizon)
             checks.plain_integers(self, "horizon")
         checks.positive(epsilon=self.epsilon)
-        checks.number(delta=self.delta, low=self.low, high=self.high)
+        checks.finite(delta=self.delta, low=self.low, high=self.high)
         checks.one_of(EXCESS, excess=self.excess)
         if not 0 <= self.delta < 1:
             raise ValueError(f"delta must lie in [0, 1), got {self.delta!r}")

@@ -95,14 +95,14 @@ class UserMean(Settings):
         checks.integer_at_least(1, batch=self.batch, dimensions=self.dimensions)
         checks.integer_at_least(0, branching=self.branching)
         checks.plain_integers(self, "batch", "branching", "dimensions")
-        checks.number(decay=self.decay)
+        checks.finite(decay=self.decay)
         if not self.delta and (self.decay != 1 or self.reach is not None):
             raise ValueError("decay and reach must go with delta > 0: a tree has none, and a cap in its place")
         if self.delta and self.branching:
             raise ValueError(f"branching must be 0 with delta > 0: filters are better than trees, got {self.branching}")
         if self.reach is not None:
             checks.positive(reach=self.reach)
-        _ = self.noise
+        _ = self.noise, self.sums
 
     @cached_property
     def capacity(self) -> int:

@@ -495,6 +495,7 @@ def best_report(n_values: int, epsilon: float, bits: int | None = None, frequenc
     if bits is not None:
         checks.integer_at_least(1, bits=bits)
     share = 1 / n_values if frequency is None else frequency
+    checks.finite(frequency=share)
     checks.shares(frequency=share)
     sizes = range(1, n_values // 2 + 1 if n_values <= _VALUES else 2)
     kinds: list[Any] = [lambda size=size: Subset(n_values, epsilon, size) for size in sizes]

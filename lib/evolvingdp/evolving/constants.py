@@ -163,5 +163,4 @@ def told(bound: float, digits: int = 3) -> str:
 
 
 def check_beta(beta: float) -> None:
-    if not 0 < beta < 1:
-        raise ValueError(f"beta must lie in (0, 1), got {beta!r}")
+    checks.probability(beta=beta)

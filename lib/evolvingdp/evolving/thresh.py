@@ -74,8 +74,8 @@ class Thresh:
         checks.positive(epsilon=self.epsilon, vote_epsilon=self.vote_epsilon, unit=self.unit)
         checks.positive(estimate_epsilon=self.estimate_epsilon)
         check_beta(self.beta)
-        if self.margin is not None and not 0 < self.margin < 1:
-            raise ValueError(f"margin must lie in (0, 1), got {self.margin!r}")
+        if self.margin is not None:
+            checks.probability(margin=self.margin)
         checks.one_of(EXHAUSTIONS, exhaustion=self.exhaustion)
         if self.privacy_loss > self.epsilon * (1 + 1e-9):
             raise ValueError(
@@ -173,6 +173,8 @@ class Thresh:
                 f"({n_users} users), got {epsilon!r}; fewer changes or larger groups (min_group) would work, too"
             )
         estimates = changes + 1 + spare
+        if deviation is not None:
+            checks.positive(deviation=deviation)
         step = unit(n_users, horizon, epoch_length, beta) if deviation is None else deviation
         return cls(n_users, horizon, epoch_length, epsilon, vote, left / estimates, votes, estimates, step, beta, **options)
 

@@ -55,6 +55,7 @@ class Rappor:
         checks.power_of_two(n_bits=self.n_bits)
         if not 2 <= self.n_bits <= 64:
             raise ValueError(f"n_bits must lie in [2, 64], got {self.n_bits}: a report is one machine word")
+        checks.finite(permanent_noise=self.permanent_noise, one_from_zero=self.one_from_zero, one_from_one=self.one_from_one)
         if not 0 <= self.permanent_noise < 1:
             raise ValueError(f"permanent_noise must lie in [0, 1), got {self.permanent_noise!r}")
         if not 0 < self.one_from_zero < self.one_from_one < 1:

@@ -61,6 +61,7 @@ class Shuffled:
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
         checks.integer_at_least(2, n_users=self.n_users)
+        checks.finite(values=self.values, both=self.both)
         if not (self.values >= 2 and 0 <= self.both * self.values <= 1):
             raise ValueError(f"values must be 2 or more, and both 0 to 1/values, got {self.values!r} and {self.both!r}")
         if self.epsilon > _MOST:
@@ -175,5 +176,6 @@ def _last(spent: Callable[[float], float], good: float, other: float, near: floa
 
 
 def _check(delta: float) -> None:
+    checks.finite(delta=delta)
     if not _LEAST_DELTA <= delta < 1:
         raise ValueError(f"delta must be at least {_LEAST_DELTA:g} and below 1, got {delta!r}")

@@ -52,7 +52,7 @@ class Texts(Round):
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
         object.__setattr__(self, "epsilon", float(self.epsilon))  # 1 and 1.0 are one round
-        checks.integer_at_least(2, longest=self.longest)
+        checks.integer_at_least(2, longest=self.longest, cells=self.cells)
         checks.integer_at_least(1, rows=self.rows)
         if self.rows >= 2**16:
             raise ValueError(f"rows must be below 2^16, which a report has room for, got {self.rows}")

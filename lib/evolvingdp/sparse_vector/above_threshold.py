@@ -89,6 +89,7 @@ class AboveThreshold:
         """Raises ValueError for parameters out of range; `delta` is not used by "one", nor for one report."""
         check_privacy(epsilon, delta)
         checks.integer_at_least(1, reports=reports)
+        checks.integer_at_least(0, moved=moved)
         checks.one_of(KINDS, kind=kind)
         if kind == "gaussian":
             if split is not None:
@@ -109,6 +110,7 @@ class AboveThreshold:
     @classmethod
     def stable_gaussian(cls, epsilon: float, delta: float, reports: int, moved: int) -> AboveThreshold:
         """The lowest threshold that is `stable`, with "gaussian": a quarter of delta pays for what one user alone meets."""
+        check_privacy(epsilon, delta)
         made = cls.calibrated(epsilon, 0.75 * delta, reports, 0.0, kind="gaussian", moved=moved)
         return replace(made, threshold=1 + made.noise.isf(delta / (4 * moved)), stable=True)
 

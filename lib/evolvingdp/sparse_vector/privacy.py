@@ -39,8 +39,7 @@ class TooLongError(ValueError):
 
 def check_privacy(epsilon: float, delta: float) -> None:
     checks.positive(epsilon=epsilon)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie in (0, 1), got {delta!r}")
+    checks.probability(delta=delta)
 
 
 @checks.plain
@@ -135,6 +134,7 @@ def smallest_scale(epsilon: float, delta: float, reports: float, unit: str = "re
 
 
 def _check_delta(delta: float) -> None:
+    checks.finite(delta=delta)
     if not 1e-30 <= delta < 1:
         raise ValueError(f"delta must lie in [1e-30, 1), got {delta!r}")
 

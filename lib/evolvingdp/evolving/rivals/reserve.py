@@ -53,6 +53,7 @@ class Reserve:
         checks.integer_at_least(0, changes=self.changes)
         checks.probability(steady=self.steady)
         checks.integer_at_least(1, n_users=self.n_users)
+        checks.integer_at_least(2, n_words=self.n_words)
         if self.report is None:
             object.__setattr__(self, "report", best_report(self.n_words, self.epsilon, BITS))
         if self.cell < SPARE:
