@@ -4,7 +4,7 @@ The points of a grid share their seeds, so they are compared on the same noise, 
 `evolvingdp run NOTEBOOK -p ... --seed S` computes: all randomness comes from named streams, and nothing depends on where or
 in which order points run.  Workers need the library and no notebooks: the client sends the modules.  The folder:
 
-points/KEY.parquet  a finished point with all that is known of it, written whole or not at all; KEY is what decides it
+points/KEY.parquet  a finished point's rows of sweep.parquet, written whole or not at all; KEY is what decides it
 sweep.parquet       the notebook's own rows of all points, with point, seed, parameters (param_NAME) and provenance
 values.parquet      a row per point: its values;  claims.parquet: a row per point and claim
 timing.csv          seconds per point: apart, since they differ between two runs of the same sweep
@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # a refused parameter need not wait for them
     from distributed import Client
 
 MOST_POINTS = 10_000
-ABOUT = b"evolvingdp"  # the metadata of a point's file: parameters, seed, values, claims, provenance, seconds
+ABOUT = b"evolvingdp"  # the metadata of a point's file: which point, values, claims, seconds
 ANSWER = 30  # seconds that a scheduler and its first worker may take to answer
 LOOK = 2.0  # seconds between two looks at the workers
 EVERY = 5.0  # seconds between two lines of progress
@@ -260,11 +260,13 @@ def sources(notebook: str) -> dict[str, str]:
     return made_of | {"python": platform.python_version()} | packages | {"pyarrow": version("pyarrow")}
 
 
-def one(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str], wanted: Any) -> Outcome:
-    """Run the experiment of `notebook` once: its rows as a Parquet file that carries all else in its metadata.
+def one(notebook: str, params: dict[str, Any], seed: int, key: str, record: dict[str, str], wanted: Any) -> Outcome:
+    """Run the experiment of `notebook` once: its rows, and which point they are of, as a Parquet file that carries all else
+    in its metadata.  A list is written as `run -p` takes it.
 
     An error comes back as text: a client cannot import all that a worker can.
     """
+    import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -275,15 +277,16 @@ def one(notebook: str, params: dict[str, Any], seed: int, record: dict[str, str]
             raise RuntimeError(f"this worker differs from the sweep in: {', '.join(differing)}")
         started = time.perf_counter()
         result = run_of(notebook)(params_of(notebook).make(overrides=params), seed)
-        about = {
-            "params": result.params.as_json(),
-            "seed": result.seed,
+        typed = {f"param_{name}": provenance.typed(value) for name, value in result.params.as_json().items()}
+        about: dict[str, Any] = {
+            "point": {"point": key, "seed": seed, **typed},
             "values": result.values,
             "claims": [claim.as_dict() for claim in result.claims],
-            "record": {"command": provenance.command(notebook, result.params, seed), **record},
             "seconds": round(time.perf_counter() - started, 3),
         }
-        table = pa.Table.from_pandas(result.table, preserve_index=False)
+        record = {"command": provenance.command(notebook, result.params, seed), **record}
+        before, after = (pd.DataFrame(told, index=result.table.index) for told in (about["point"], record))
+        table = pa.Table.from_pandas(pd.concat([before, result.table, after], axis=1), preserve_index=False)
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about).encode()}), sink)
         return Outcome(file=sink.getvalue().to_pybytes())
@@ -332,46 +335,28 @@ def tabulate(folder: Path, keys: list[str], sweep: Sweep) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    def path(key: str) -> Path:
-        return _points(folder) / f"{key}.parquet"
-
-    abouts = {key: json.loads(pq.read_schema(path(key)).metadata[ABOUT]) for key in keys}
-
-    def widened(key: str) -> pa.Table:
-        rows = pq.read_table(path(key)).replace_schema_metadata(None)
-        for place, (name, value) in enumerate(_point(key, abouts[key]).items()):
-            rows = rows.add_column(place, name, pa.array([value] * len(rows), pa.scalar(value).type))
-        for name, value in abouts[key]["record"].items():
-            rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
-        return rows
-
-    schema = pa.unify_schemas([widened(key).schema for key in keys], promote_options="permissive")
+    paths = [_points(folder) / f"{key}.parquet" for key in keys]
+    schemas = [pq.read_schema(path) for path in paths]
+    abouts = [json.loads(schema.metadata[ABOUT]) for schema in schemas]
+    schema = pa.unify_schemas([each.remove_metadata() for each in schemas], promote_options="permissive")
     with replacing(folder / "sweep.parquet") as file, pq.ParquetWriter(file, schema) as writer:
-        for key in keys:  # a point in memory at a time; a column that some points lack is null there
-            rows = widened(key)
+        for path in paths:  # a point in memory at a time; a column that some points lack is null there
+            rows = pq.read_table(path)
             for lacking in [each for each in schema if each.name not in rows.column_names]:
                 rows = rows.append_column(lacking, pa.nulls(len(rows), lacking.type))
             writer.write_table(rows.select(schema.names).cast(schema))
-    values = pd.DataFrame([_point(key, about) | about["values"] for key, about in abouts.items()])
-    claims = pd.DataFrame(
-        [_point(key, about) | _bounds(claim) for key, about in abouts.items() for claim in about["claims"]]
-    )
+    values = pd.DataFrame([about["point"] | about["values"] for about in abouts])
+    claims = pd.DataFrame([about["point"] | _bounds(claim) for about in abouts for claim in about["claims"]])
     for name, table in {"values": values, "claims": claims.astype({"bound": float, "low": float, "high": float})}.items():
         with replacing(folder / f"{name}.parquet") as file:
             table.to_parquet(file, index=False)
-    timing = pd.DataFrame([{"point": key, "seconds": about["seconds"]} for key, about in abouts.items()])
+    timing = pd.DataFrame([{"point": about["point"]["point"], "seconds": about["seconds"]} for about in abouts])
     metric = metric_of(sweep.notebook)
     for name, frame in {"timing": timing, "summary": summary(sweep.grid, values, metric.name)}.items():
         with replacing(folder / f"{name}.csv") as file:
             frame.to_csv(file, index=False, lineterminator="\n")
     with replacing(folder / "summary.svg") as file:
         file.write_bytes(figure(values, sweep.grid, metric))
-
-
-def _point(key: str, about: dict[str, Any]) -> dict[str, Any]:
-    """The columns that say which point a row belongs to; a list is written as `run -p` takes it."""
-    params = {f"param_{name}": provenance.typed(value) for name, value in about["params"].items()}
-    return {"point": key, "seed": about["seed"], **params}
 
 
 def _bounds(claim: dict[str, Any]) -> dict[str, Any]:
@@ -572,7 +557,7 @@ def compute(
                 each = waiting.popleft()
                 values = each.params.as_json()
                 wanted = made_of | checkout.of_files(values)
-                future = client.submit(one, notebook, values, each.seed, told, wanted, pure=False)
+                future = client.submit(one, notebook, values, each.seed, each.key, told, wanted, pure=False)
                 running[future] = each
                 future.add_done_callback(ended.put)
             future = outcome = None
