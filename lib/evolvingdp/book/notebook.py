@@ -4,7 +4,7 @@ from evolvingdp.book.labels import Label
 from evolvingdp.book.own import own
 from evolvingdp.book.page import Page
 from evolvingdp.book.params import parameters
-from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, lines, names_beside, use
+from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, lines, looks, names_beside, use
 from evolvingdp.book.words import curves, ends, short, span
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "curves",
     "ends",
     "lines",
+    "looks",
     "names_beside",
     "own",
     "parameters",

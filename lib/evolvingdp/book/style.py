@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -83,6 +84,12 @@ def house(draw: Callable[P, R]) -> Callable[P, R]:
 def use() -> None:
     """From here on this process draws in the house style: a notebook's first line of drawing."""
     mpl.rcParams.update(_SETTINGS)
+
+
+def looks(names: Iterable[Any], colours: Iterable[str] = PALETTE, **more: Any) -> dict[Any, dict[str, Any]]:
+    """A look for each of `names`, told apart by its colour and by its marker."""
+    each = zip(names, itertools.cycle(colours), itertools.cycle(MARKERS), strict=False)
+    return {name: {"color": colour, "marker": marker, "markersize": 4} | more for name, colour, marker in each}
 
 
 def t95(sample: Any) -> tuple[float, float]:
