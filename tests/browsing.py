@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.cli import main
-from evolvingdp.book.files import BookError
+from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import offline
 
 MADE_BY_SPHINX = ["genindex.html", "search.html?q=Hadamard"]
@@ -31,7 +31,7 @@ def chromium() -> str:
     """Where chromium is; without it the tests are skipped with a line that says so, but never in CI."""
     try:
         return offline.chromium()
-    except BookError as error:
+    except PublishError as error:
         assert not os.environ.get("CI"), "CI must have chromium"
         pytest.skip(f"browser tests need chromium: {error}")
 

@@ -11,7 +11,7 @@ import pytest
 from sphinx.errors import ExtensionError
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import BookError
+from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import build as build_module
 from evolvingdp.book.rendering.build import UNFINISHED, build, check_rendered, render
 from evolvingdp.book.rendering.ext import refuse_stale_pages
@@ -34,7 +34,7 @@ def test_a_copied_checkout_is_not_stale_until_a_source_changes(book, tmp_path, c
     build(copy, "quick", print)
     assert "nothing has changed: " in capsys.readouterr().out
     (copy.root / "book" / "chapter.md").write_text("# Another chapter\n")
-    with pytest.raises(BookError, match=r"stale; run make book first:\na source has changed since"):
+    with pytest.raises(PublishError, match=r"stale; run make book first:\na source has changed since"):
         check_rendered(copy)
 
 
@@ -48,7 +48,7 @@ def test_what_is_edited_while_pages_are_rendered_is_not_taken_for_shown(book, mo
     monkeypatch.setattr(build_module, "render", edited)
     chapter.write_text(kept + "\nA sentence.\n")
     build(book, "quick", print)
-    with pytest.raises(BookError, match="a source has changed since"):
+    with pytest.raises(PublishError, match="a source has changed since"):
         check_rendered(book)
     monkeypatch.undo()
     chapter.write_text(kept)
@@ -110,7 +110,7 @@ def test_pages_of_a_build_that_was_killed_are_not_packed_and_all_made_anew(book)
     assert "The loss is 2.00." in page.read_text()
     check_rendered(book)
     unfinished.touch()
-    with pytest.raises(BookError, match="not rendered yet, or not all of it"):
+    with pytest.raises(PublishError, match="not rendered yet, or not all of it"):
         check_rendered(book)
     unfinished.unlink()
 
@@ -143,7 +143,7 @@ def test_a_stale_or_touched_page_is_refused(book, touched):
         with pytest.raises(ExtensionError, match=TOY):
             refuse_stale_pages(sphinx)
         if touched == "page":  # and so fails even a build by hand
-            with pytest.raises(BookError, match=TOY):
+            with pytest.raises(PublishError, match=TOY):
                 render(book, print)
     finally:
         path.write_text(before)
@@ -155,7 +155,7 @@ def test_a_value_that_no_result_has_fails_the_build(book):
     try:
         page.write_text(before + f"\n{{value}}`{TOY} no_such_number`\n")
         for _ in range(2):  # and fails again: a broken page is not kept
-            with pytest.raises(BookError, match="no_such_number"):
+            with pytest.raises(PublishError, match="no_such_number"):
                 render(book, print)
     finally:
         page.write_text(before)

@@ -12,7 +12,7 @@ from bs4 import BeautifulSoup
 from browsing import in_browser, new_page, opened
 from drawn import live
 from drawn.svg import Drawing
-from evolvingdp.book.files import BookError
+from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering.build import build, render
 from support import REPOSITORY
 
@@ -59,7 +59,7 @@ def test_a_page_shows_what_its_code_gives_forwards_old_addresses_and_shows_no_co
     assert in_browser(look) == []
     for code, said in (("1 / 'a'", "TypeError"), ("import warnings; warnings.warn('old')", "stderr was found")):
         chapter.write_text(PAGE.replace("print(len(sizes))", code))
-        with pytest.raises(BookError, match=rf"chapter\.md(.|\n)*{said}"):
+        with pytest.raises(PublishError, match=rf"chapter\.md(.|\n)*{said}"):
             render(small_book, print)
 
 

@@ -22,7 +22,7 @@ from browsing import chromium, told
 from evolvingdp.book import provenance
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.cli import main
-from evolvingdp.book.files import BookError
+from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import offline, pdf
 from support import REPOSITORY
 
@@ -182,7 +182,7 @@ def test_every_link_of_the_zip_is_relative_and_leads_to_a_place_in_it(built_book
 
 def test_without_rendered_pages_or_chromium_a_line_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
-    with pytest.raises(BookError, match="the book is not rendered yet, or not all of it; run make book"):
+    with pytest.raises(PublishError, match="the book is not rendered yet, or not all of it; run make book"):
         offline.archive(Project(tmp_path))
     for value, code, said in (
         ("/no/such/program", 2, "CHROMIUM is '/no/such/program', which is no program"),

@@ -130,7 +130,7 @@ def test_a_changed_table_is_caught(tmp_path):
     for name in ("README.md", *datasets.check(REPOSITORY / "data")):
         (tmp_path / name).write_bytes((REPOSITORY / "data" / name).read_bytes())
     (tmp_path / "brown_readings.csv").write_text("reading\n")
-    with pytest.raises(datasets.DataError, match=r"brown_readings.csv has sha256 .*, data/README.md says"):
+    with pytest.raises(datasets.PublishError, match=r"brown_readings.csv has sha256 .*, data/README.md says"):
         datasets.check(tmp_path)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from colours import contrast
 
-from evolvingdp.book.files import BookError
+from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import dark, theme
 from evolvingdp.book.rendering.theme import mended
 from evolvingdp.book.style import INKS, PALETTE
@@ -47,5 +47,5 @@ def test_a_dark_figure_has_its_colours_apart_from_its_ground_and_lightness_the_o
 def test_a_fork_s_pages_lead_to_its_repository_and_no_other_address_is_taken():
     shown = theme.links("https://github.com/me/mine", "book/results/evolving/thresh")
     assert "https://github.com/me/mine/raw/HEAD/notebooks/evolving/thresh.ipynb" in shown
-    with pytest.raises(BookError, match="OWNER/NAME, got"):
+    with pytest.raises(PublishError, match="OWNER/NAME, got"):
         theme.links("https://evil.example/me/mine", "book/index")

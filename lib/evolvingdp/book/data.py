@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from evolvingdp.book.files import DataError, replacing
+from evolvingdp.book.files import PublishError, replacing
 from evolvingdp.core import brown
 from evolvingdp.core.tables import table_bytes
 from evolvingdp.streams import addresses
@@ -23,19 +23,21 @@ def checksum(path: Path) -> str:
 
 
 def check(folder: Path) -> list[str]:
-    """The names of the tables, all of which agree with the checksums in README.md; raises DataError."""
+    """The names of the tables, all of which agree with the checksums in README.md; raises PublishError."""
     listed = dict(re.findall(r"^\| `([^`]+)` .*`([0-9a-f]{64})` \|$", (folder / "README.md").read_text(), re.MULTILINE))
     present = {path.name for path in folder.glob("*.csv*")}
     if set(listed) != present:
-        raise DataError(f"data/ and its README.md must list the same tables; in one only: {sorted(set(listed) ^ present)}")
+        raise PublishError(
+            f"data/ and its README.md must list the same tables; in one only: {sorted(set(listed) ^ present)}"
+        )
     for name, expected in listed.items():
         if checksum(folder / name) != expected:
-            raise DataError(f"{name} has sha256 {checksum(folder / name)}, data/README.md says {expected}")
+            raise PublishError(f"{name} has sha256 {checksum(folder / name)}, data/README.md says {expected}")
     return sorted(listed)
 
 
 def needed(*corpora: str) -> None:
-    """Download the NLTK corpora that NLTK does not find; raises DataError that says what to do."""
+    """Download the NLTK corpora that NLTK does not find; raises PublishError that says what to do."""
     import nltk
 
     for corpus in corpora:
@@ -43,7 +45,7 @@ def needed(*corpora: str) -> None:
             getattr(nltk.corpus, corpus).fileids()
         except LookupError:
             if not nltk.download(corpus, quiet=True, print_error_to=io.StringIO()):
-                raise DataError(
+                raise PublishError(
                     f"the {NAMES[corpus]} was not found and could not be downloaded; set NLTK_DATA to a folder that holds "
                     f"corpora/{corpus}.zip, or run `python -m nltk.downloader {corpus}` where there is a network"
                 ) from None

@@ -39,18 +39,6 @@ class NotebookError(PublishError):
     """A notebook raised, and the message is its own traceback; or several notebooks failed."""
 
 
-class SweepError(PublishError):
-    """Some points failed; the message holds their tracebacks.  All others are kept."""
-
-
-class BookError(PublishError):
-    """The book was not rendered, printed or packed."""
-
-
-class DataError(PublishError):
-    """A table or the corpus is missing or not what it should be."""
-
-
 WRITING = ".writing-"  # how a file is called until it is whole
 HELD = ".held"  # whoever writes in a folder has locked this file
 DAY = 24 * 3600  # no run takes as long

@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any
 
 from evolvingdp.book import cell, checkout, provenance
 from evolvingdp.book.checkout import Project, metric_of, params_of, run_of
-from evolvingdp.book.files import HELD, WRITING, SweepError, clear, held, replacing, starting
+from evolvingdp.book.files import HELD, WRITING, PublishError, clear, held, replacing, starting
 from evolvingdp.book.labels import Label
 from evolvingdp.book.params import Params
 from evolvingdp.book.running import ONE_CORE, check_writable, seed_of
@@ -73,7 +73,7 @@ def run(
 ) -> None:
     """Compute the points that `out` lacks and write its tables; `what` goes to `make`, `wait` is for workers.
 
-    Raises ParameterError before anything runs, SweepError at the end where points failed.
+    Raises ParameterError before anything runs, PublishError at the end where points failed.
     """
     if wait is not None and scheduler is None:
         raise ParameterError(f"wait is for the workers of a --scheduler, of which there is none; leave --wait {wait:g} away")
@@ -105,7 +105,7 @@ def run(
             tabulate(out, keys, sweep)
     if failures:
         told = "\n".join(failures.values())
-        raise SweepError(
+        raise PublishError(
             f"{len(failures)} of {len(sweep.points)} points failed, the others are in {out}; the same command tries again\n"
             f"{told}"
         )
@@ -544,7 +544,7 @@ def compute(
     """Run the points `left` on the workers of `client`; each is kept here as it arrives, since workers may share no disk.
 
     A point whose worker dies is given to another one, a few times (dask's allowed-failures).  Steps `done` after each point.
-    Returns, by the key of each point that failed, its command and why.  Raises SweepError where the scheduler is gone, or
+    Returns, by the key of each point that failed, its command and why.  Raises PublishError where the scheduler is gone, or
     all workers for `patience` seconds.
     """
     made_of, told = sources(notebook), record(notebook)
@@ -570,7 +570,7 @@ def compute(
                     time.sleep(0.05)
                 seen = time.monotonic() if client.nthreads() else seen
                 if time.monotonic() - seen > patience:
-                    raise SweepError(
+                    raise PublishError(
                         f"the cluster has had no worker for {patience:.0f} s (--wait); all finished points are kept: start "
                         "workers, then the same command continues"
                     )
@@ -587,7 +587,7 @@ def compute(
     except (Cancelled, CancelledError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
             raise  # it is ours: a full disk; dask's own have no number
-        raise SweepError("the scheduler went away; all finished points are kept, the same command continues") from None
+        raise PublishError("the scheduler went away; all finished points are kept, the same command continues") from None
     return failures
 
 

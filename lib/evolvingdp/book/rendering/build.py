@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evolvingdp.book.checkout import Project, digest_files
-from evolvingdp.book.files import MACHINE, BookError
+from evolvingdp.book.files import MACHINE, PublishError
 from evolvingdp.book.rendering import theme
 from evolvingdp.book.running import MANIFEST, Job, Say, compute, export, problems, read_manifest, touched
 
@@ -29,7 +29,7 @@ main()"""
 def build(project: Project, preset: str, say: Say, *, workers: int | None = None) -> None:
     """Execute every notebook of the table of contents at `preset` and render the HTML to _build/html.
 
-    Raises NotebookError when a notebook fails, BookError when the strict rendering does; results of notebooks that
+    Raises NotebookError when a notebook fails, PublishError when the strict rendering does; results of notebooks that
     finished are kept.
     """
     jobs = [Job.make(project, notebook, preset) for notebook in project.pages()]
@@ -54,7 +54,7 @@ def _shows(job: Job) -> bool:
 
 
 def render(project: Project, say: Say) -> None:
-    """Strict jupyter-book build of `project`; a warning is an error.  Raises BookError.
+    """Strict jupyter-book build of `project`; a warning is an error.  Raises PublishError.
 
     While it runs, and after it was killed or has failed, a file says so: then all pages are made anew.
     """
@@ -74,8 +74,8 @@ def render(project: Project, say: Say) -> None:
     if finished.returncode:
         refused = re.search(r"\[Errno (\d+)\] .*", finished.stderr)
         if refused and int(refused[1]) in MACHINE:
-            raise BookError(f"the pages cannot be written: {refused[0]}")
-        raise BookError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
+            raise PublishError(f"the pages cannot be written: {refused[0]}")
+        raise PublishError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
     unfinished.unlink()
     say(f"rendered in {time.perf_counter() - started:.1f} s: {project.root / '_build' / 'html' / 'index.html'}")
 
@@ -95,13 +95,13 @@ SOURCES = ("_config.yml", "_toc.yml", "CITATION.cff", "book", "notebooks", "benc
 
 
 def check_rendered(project: Project) -> None:
-    """Raise BookError unless _build/html shows the sources and results as they are now."""
+    """Raise PublishError unless _build/html shows the sources and results as they are now."""
     if not _finished(project):
-        raise BookError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
+        raise PublishError("the book is not rendered yet, or not all of it; run make book (or make book PRESET=quick) first")
     stale = [problem for notebook in project.pages() for problem in problems(project, notebook)]
     if stale or (project.root / "_build" / STAMP).read_text().split()[0] != _made_of(project).split()[0]:
         told = "\n".join(stale or ["a source has changed since they were rendered"])
-        raise BookError(f"the rendered pages are stale; run make book first:\n{told}")
+        raise PublishError(f"the rendered pages are stale; run make book first:\n{told}")
 
 
 def _finished(project: Project) -> bool:

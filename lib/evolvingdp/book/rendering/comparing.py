@@ -132,7 +132,7 @@ def _checked(project: Project, file: str, content: dict[str, Any]) -> Preset:
 def build(project: Project, path: Path, say: Say, *, workers: int | None = None) -> Path:
     """Compute what the preset at `path` names, its way and ours, and render both; returns the page.
 
-    Raises ParameterError before anything runs where the file is wrong, NotebookError or BookError as `build.build` does.
+    Raises ParameterError before anything runs where the file is wrong, NotebookError or PublishError as `build.build` does.
     """
     chosen = read(project, path)
     say(f"ours: preset {chosen.base}, seed 0; yours: {chosen.file}")

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import BookError, pack, replacing
+from evolvingdp.book.files import PublishError, pack, replacing
 from evolvingdp.book.rendering.build import check_rendered
 from evolvingdp.core.checks import ParameterError
 
@@ -27,13 +27,13 @@ FLAGS = [
 
 
 def chromium() -> str:
-    """Where chromium is: CHROMIUM, or the first of its usual names on PATH; raises ParameterError or BookError."""
+    """Where chromium is: CHROMIUM, or the first of its usual names on PATH; raises ParameterError or PublishError."""
     named = os.environ.get("CHROMIUM")
     found = next(filter(None, map(shutil.which, [named] if named else _CHROMIUMS)), None)
     if not found:
         wrong = f"CHROMIUM is {named!r}, which is no program" if named else "chromium was not found"
         told = f"{wrong}; install it (Debian: apt-get install chromium), or set CHROMIUM to its path"
-        raise ParameterError(told) if named else BookError(told)
+        raise ParameterError(told) if named else PublishError(told)
     return found
 
 
@@ -57,5 +57,5 @@ def _for_disk(path: Path) -> bytes:
         return content
     shown, hidden = b"SHOW_SEARCH_SUMMARY: true", b"SHOW_SEARCH_SUMMARY: false"
     if shown not in content and hidden not in content:
-        raise BookError(f"{path.name} no longer has SHOW_SEARCH_SUMMARY: search would fail from disk")
+        raise PublishError(f"{path.name} no longer has SHOW_SEARCH_SUMMARY: search would fail from disk")
     return content.replace(shown, hidden)

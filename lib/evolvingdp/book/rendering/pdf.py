@@ -20,7 +20,7 @@ import yaml
 
 from evolvingdp.book import provenance
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import BookError, replacing, scratch
+from evolvingdp.book.files import PublishError, replacing, scratch
 from evolvingdp.book.rendering.build import check_rendered
 from evolvingdp.book.rendering.offline import FLAGS, NAME, chromium
 
@@ -30,7 +30,7 @@ try:  # the book's and the developers' tools, which reading or running a noteboo
     from pikepdf import Dictionary, Object, ObjectStreamMode, Page, Pdf, String
     from playwright.sync_api import sync_playwright
 except ImportError as error:
-    raise BookError(f"make pdf needs the packages of requirements.lock ({error}); run make .venv/.ready") from None
+    raise PublishError(f"make pdf needs the packages of requirements.lock ({error}); run make .venv/.ready") from None
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Entry:
 
 
 def build(project: Project) -> Path:
-    """Print the rendered book to _build/evolving-privacy.pdf; raises BookError for stale pages or no chromium."""
+    """Print the rendered book to _build/evolving-privacy.pdf; raises PublishError for stale pages or no chromium."""
     program = chromium()
     check_rendered(project)
     target = project.root / "_build" / f"{NAME}.pdf"
@@ -133,7 +133,7 @@ def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag
     """The page's article without what only a screen can use; links lead inside the document or outside the machine."""
     article = soup.select_one("article")
     if article is None:
-        raise BookError(f"{entry.page}.html has no article; the theme has changed")
+        raise PublishError(f"{entry.page}.html has no article; the theme has changed")
     for node in article.select(_SCREEN_ONLY):
         node.decompose()
     for menu in article.select("details.figure-menu"):  # its files are not in the PDF, its figure's id is what one cites
@@ -185,7 +185,7 @@ def _redirect(link: Tag, entry: Entry, ids: dict[str, set[Any]]) -> None:
 def _heading(article: Tag) -> Tag:
     heading = article.select_one("h1, h2")
     if heading is None:
-        raise BookError(f"{article['id']} has no title")
+        raise PublishError(f"{article['id']} has no title")
     return heading
 
 
@@ -238,10 +238,10 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
         tab.goto(source.as_uri(), wait_until="load")
         tab.evaluate("() => MathJax.startup.promise.then(() => document.fonts.ready)")
         if failed or tab.locator("mjx-merror").count():
-            raise BookError(f"the book's pages are not whole: {failed or 'a formula does not typeset'}")
+            raise PublishError(f"the book's pages are not whole: {failed or 'a formula does not typeset'}")
         cut = tab.evaluate((source.parents[1] / "html" / "_static" / "print.js").read_text(encoding="utf-8"), _WIDTH)
         if cut:
-            raise BookError(f"wider than a page of the PDF: {'; '.join(cut)}")
+            raise PublishError(f"wider than a page of the PDF: {'; '.join(cut)}")
         tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
         with Pdf.open(book) as whole:
             where = {entry.slug: Page(whole.Root.Dests[f"/{entry.slug}"][0]).index + 1 for entry in pages}

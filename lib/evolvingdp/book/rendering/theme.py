@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx_proof.nodes import proof_node
 
 from evolvingdp.book.checkout import RESULTS
-from evolvingdp.book.files import BookError
+from evolvingdp.book.files import PublishError
 
 # The HTML of a page
 
@@ -93,10 +93,10 @@ def made_with() -> list[str]:
 
 
 def links(repository: str, page: str) -> str:
-    """Below `page`: report an error, open or download its notebook; raises BookError for another kind of address."""
+    """Below `page`: report an error, open or download its notebook; raises PublishError for another kind of address."""
     found = re.fullmatch(r"https://github\.com/([\w.-]+/[\w.-]+)", repository)
     if not found:
-        raise BookError(f"{REPOSITORY} must be https://github.com/OWNER/NAME, got {repository!r}")
+        raise PublishError(f"{REPOSITORY} must be https://github.com/OWNER/NAME, got {repository!r}")
     shown = {"Report an error on this page": f"{repository}/issues/new?title={quote(page)}"}
     if page.startswith(RESULTS):
         source = f"notebooks/{page.removeprefix(RESULTS)}.ipynb"
