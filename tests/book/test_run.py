@@ -115,6 +115,7 @@ def test_a_failed_notebook_shows_its_traceback_and_leaves_nothing_behind(project
 BAD = {
     "unknown name": (["-p", "epsilom", "1"], "unknown parameter 'epsilom'; did you mean 'epsilon'?"),
     "wrong type": (["-p", "n_users", "many"], "n_users must be an integer, got 'many'"),
+    "digits of another script": (["-p", "n_users", "١٢٣٤"], "n_users must be an integer, got '١٢٣٤'"),
     "nan": (["-p", "epsilon", "nan"], "epsilon must be a finite number, got 'nan'"),
     "zero in a list": (["-p", "widths", "1,0"], "widths must be >= 1, got '0'"),
     "out of range": (["-p", "epsilon", "21"], "epsilon must be <= 20, got '21'"),

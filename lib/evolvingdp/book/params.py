@@ -136,6 +136,8 @@ def _converted(kind: str, value: Any) -> Any:
         if kind == "str" and isinstance(value, str):
             return value
         raise TypeError
+    if isinstance(value, str) and not value.isascii():  # Python reads digits of every script
+        raise ValueError
     if kind == "float":
         return float(value)
     if isinstance(value, str):
