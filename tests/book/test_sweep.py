@@ -355,7 +355,7 @@ def test_workers_of_a_queue_are_waited_for_and_sent_the_modules_that_they_do_not
     cluster = Cluster(tmp_path / "cluster", PYTHONPATH=str(tmp_path / "site"), EVOLVINGDP_NOTEBOOKS="")
     try:
         asked = [*SMALL, "--scheduler", cluster.address, "--out", tmp_path / "remote", "--wait"]
-        with client(*asked, "0.1") as hasty:
+        with client(*asked, "5") as hasty:  # which it also gives the scheduler
             said = hasty.communicate()[1]
         assert "has no workers; start some: dask worker" in said
         assert "or give a queue --wait SECONDS" in said

@@ -458,7 +458,7 @@ def connected(
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what they would say of a lost scheduler, one line says
     client, reason = None, ""
     try:
-        client = Client(scheduler, timeout=max(1, min(wait, ANSWER)))
+        client = Client(scheduler, timeout=max(2, min(wait, ANSWER)))
     except (OSError, ValueError, TypeError, RuntimeError, ImportError, MemoryError) as error:
         # TypeError: tls:// without certificates; MemoryError: something else answers, whose words are read as lengths
         reason = str(error) or "no answer"
