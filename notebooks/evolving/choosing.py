@@ -20,7 +20,7 @@ from evolvingdp.book import engine
 from evolvingdp.book.params import Metric
 from evolvingdp.core import detection
 from evolvingdp.core.geometry import spaces
-from evolvingdp.core.reports import Hashed, Projective, Report, Sign, Subset, best_report
+from evolvingdp.core.reports import Hashed, Projective, Report, Sign, Subset, best_report, set_sizes
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import baselines
 from evolvingdp.evolving.rivals.choosing import PLANNED, WEEK, Choice, Settings, choose, follow
@@ -342,10 +342,9 @@ def reports() -> pd.DataFrame:
     that one user in k holds, times the root of n, its bits, its error over the least, and whether `best_report` takes it."""
     rows = []
     for n_values, epsilon in itertools.product((2, 4, 8, 16, 32, 64, 128, 1024, 8192), (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)):
-        sizes = range(2, n_values // 2 + 1) if n_values <= 128 else ()
         points = [Projective(n_values, epsilon, space) for space in spaces() if space.points >= n_values]
         made: dict[str, list[Any]] = {REPORTS[0]: [Subset(n_values, epsilon)], REPORTS[2]: points}
-        made |= {REPORTS[1]: [Subset(n_values, epsilon, size) for size in sizes]}
+        made |= {REPORTS[1]: [Subset(n_values, epsilon, size) for size in set_sizes(n_values)[1:]]}
         made |= {REPORTS[3]: [Hashed(n_values, epsilon)], REPORTS[4]: [Sign(n_values, epsilon)]}
         for limit, (name, kinds) in itertools.product((math.inf, FEW_BITS), made.items()):
             best: Report = best_report(n_values, epsilon, None if limit == math.inf else FEW_BITS)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,7 @@ from evolvingdp.book.params import Metric
 from evolvingdp.core import brown, checks
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
-from evolvingdp.core.olh import OLH
-from evolvingdp.core.reports import Projective, Subset
+from evolvingdp.core.reports import Hashed, Projective, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
@@ -261,10 +260,13 @@ def _of_lemma(params: Any) -> dict[str, Any]:
 
 
 def over_optimum() -> pd.DataFrame:
-    """The variance of a rare value's estimate, a user, over 4 e^epsilon / (e^epsilon - 1)^2, the least of any report."""
+    """The variance of a rare value's estimate, a user, over 4 e^epsilon / (e^epsilon - 1)^2, the least of any report, and
+    the bits of a report at the largest epsilon."""
+    made = [_reports(epsilon) for epsilon in EPSILONS]
     rows = [
-        {"report": name, "bits": bits(max(EPSILONS)), **{f"epsilon {e:g}": variance(e) / optimum(e) for e in EPSILONS}}
-        for name, (bits, variance) in VARIANCES.items()
+        {"report": name, "bits": made[-1][name][0]}
+        | {f"epsilon {e:g}": each[name][1] / optimum(e) for e, each in zip(EPSILONS, made, strict=True)}
+        for name in made[0]
     ]
     table = pd.DataFrame(rows).round(3)
     return table.assign(published=table.report.map(PUBLISHED).map("{:.1f}".format).replace("nan", ""))
@@ -280,11 +282,6 @@ def optimum(epsilon: float) -> float:
     return 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
 
 
-def _subset(epsilon: float) -> Subset:
-    """Of very many values the size of the best set is this share of them."""
-    return Subset(DOMAIN, epsilon, round(DOMAIN / (math.exp(epsilon) + 1)))
-
-
 def _hadamard_response(epsilon: float) -> float:
     """Of Hadamard response with the best number of blocks: half of the own block is more likely; re-derived."""
     e = math.exp(epsilon)
@@ -297,21 +294,18 @@ PUBLISHED = {  # squared errors at epsilon = 5 over that of projective reports, 
     "Hadamard response": 2.5,
     "projective": 1.0,
 }
-VARIANCES: dict[str, tuple[Callable[[float], int], Callable[[float], float]]] = {
-    "one of 22,000 values (randomized response)": (
-        lambda e: Subset(DOMAIN, e).bits,
-        lambda e: float(Subset(DOMAIN, e).variance(0)),
-    ),
-    "all of 22,000 bits (symmetric, as RAPPOR's)": (lambda _: DOMAIN, lambda e: 1 / (4 * math.sinh(e / 4) ** 2)),
-    "one Hadamard bit (FreqOracle, mean)": (lambda _: 1, lambda e: 1 / math.tanh(e / 2) ** 2),
-    "Hadamard response": (lambda _: 15, _hadamard_response),
-    "OLH": (lambda e: math.ceil(math.log2(OLH(e).hash_values)), lambda e: float(OLH(e).variance(0))),
-    "projective": (
-        lambda e: math.ceil(math.log2(geometry(e, 2**14).points)),
-        lambda e: float(Projective(2**14, e, geometry(e, 2**14)).variance(0)),
-    ),
-    "a set of values (subset selection)": (
-        lambda e: _subset(e).bits,
-        lambda e: float(_subset(e).variance(0)),
-    ),
-}
+
+
+def _reports(epsilon: float) -> dict[str, tuple[int, float]]:
+    """Bits, with those that name a public row or hash function, and the variance of a rare value's estimate."""
+    kinds = {
+        "one of 22,000 values (randomized response)": Subset(DOMAIN, epsilon),
+        "one Hadamard sign (FreqOracle, mean)": Sign(DOMAIN, epsilon),
+        "OLH": Hashed(DOMAIN, epsilon),
+        "projective": Projective(2**14, epsilon, geometry(epsilon, 2**14)),
+        "a set of values (subset selection)": Subset(DOMAIN, epsilon, round(DOMAIN / (math.exp(epsilon) + 1))),
+    }
+    return {
+        "all of 22,000 bits (symmetric, as RAPPOR's)": (DOMAIN, 1 / (4 * math.sinh(epsilon / 4) ** 2)),
+        "Hadamard response": (15, _hadamard_response(epsilon)),
+    } | {name: (one.bits, float(one.variance(0))) for name, one in kinds.items()}

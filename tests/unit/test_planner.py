@@ -667,3 +667,14 @@ def test_a_search_serves_at_any_epsilon_from_where_its_reports_end():
     assert settled(of("TreeHist", more), more).epsilon == 10
     behind = Question("frequencies", "shuffler", "period", users=10**5, periods=12, epsilon=10.0, delta=1e-9)
     assert error("each user once, shuffled", replace(behind, epsilon=11.3)) == error("each user once, shuffled", behind)
+
+
+@pytest.mark.parametrize(
+    ("items", "epsilon", "sent"), [(2, 1.0, "one value"), (1000, 3.0, "a point"), (2**40, 13.0, "a hash")]
+)
+def test_what_a_user_sends_is_what_the_settings_report_is(items, epsilon, sent):
+    question = Question("frequencies", users=10**6, periods=12, epsilon=epsilon, items=items)
+    (told,) = (one for one in plan(question).predictions if one.method == "each user once")
+    bits = settled(of("each user once", question), question).report.bits
+    assert told.sends.startswith(sent)
+    assert told.sends.endswith(f", {bits} bits, once" if bits > 1 else ", 1 bit, once")

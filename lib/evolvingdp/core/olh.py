@@ -26,6 +26,7 @@ from evolvingdp.core.hashing import scramble
 from evolvingdp.core.randomizers import Support, rounded_up
 
 _CHUNK = 1 << 16
+_MOST = 2**15 - 1  # hash values, so that they and a distance of two fit in 16 bits
 _FAR = 12  # standard deviations of a support, and its square for the few: no support of an empty key is further
 
 
@@ -43,7 +44,7 @@ class LocalHashes:
 @checks.plain
 @dataclass(frozen=True)
 class OLH(Support):
-    """Local hashing with g = round(e^epsilon) + 1 hash values unless `values` says otherwise, below 2^15."""
+    """Local hashing with g = round(e^epsilon) + 1 hash values, 2^15 - 1 at most, unless `values` says otherwise."""
 
     epsilon: float  # of one report
     values: int | None = None
@@ -52,10 +53,8 @@ class OLH(Support):
         checks.positive(epsilon=self.epsilon)
         if self.values is not None:
             checks.integer_at_least(2, values=self.values)
-            if self.values >= 2**15:
+            if self.values > _MOST:
                 raise ValueError(f"values must be below 2^15, so that hash values fit in 16 bits, got {self.values}")
-        elif self.epsilon > 10:
-            raise ValueError(f"epsilon must be at most 10, so that hash values fit in 16 bits, got {self.epsilon!r}")
         if self.epsilon > 36:
             raise ValueError(
                 f"epsilon must be at most 36, so that random doubles can tell it from infinity, got {self.epsilon!r}"
@@ -66,7 +65,7 @@ class OLH(Support):
     @property
     def hash_values(self) -> int:
         """g, how many."""
-        return self.values if self.values is not None else max(2, round(math.exp(self.epsilon)) + 1)
+        return self.values if self.values is not None else min(max(2, round(math.exp(self.epsilon)) + 1), _MOST)
 
     @property
     def flip(self) -> float:

@@ -24,7 +24,8 @@ V1 with, for subsets of w of k values and e = e^epsilon,
 **The best of all** symmetric reports whose probabilities have one of two values, of ratio e^epsilon, is a subset: given its
 public randomness such a report is the set of values that it supports, whose size does not depend on the data, so that it is
 a mixture of subsets of several sizes, and the best of these sizes has no larger variance (Cauchy and Schwarz). Points and
-hashes cost fewer bits; from k of a few hundred on they are as good.
+hashes cost fewer bits: of more than 128 values the best of these and of sets up to 8 has at most 2.4 % more error than the
+best set has (measured up to 10^5 values and epsilon 10).
 
 **Source.** Subsets: Ye and Barg (2018); Wang et al. (2016). Hashing, and the rule k < 3 e^epsilon + 2 for one value against
 it: Wang et al. (2017). Points: Feldman et al. (2022). The sum over sets of all users is drawn exactly, value by value:
@@ -35,6 +36,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -50,7 +52,7 @@ from evolvingdp.core.sampling import blocks
 
 BITS = 256  # of a report, at most, unless another is chosen
 _AT_ONCE = 1 << 20  # entries of users times values
-_VALUES = 128  # up to so many, sets of several are worth their draws: beyond, hashing has hardly more error
+_VALUES, _LARGEST = 128, 8  # up to so many, all sets are looked at; of more, sets up to this size
 _SEED = 64  # bits of a hash function
 _HASHED = 1.04  # times its variance, 2 % of the error: by so much a hash, about which a server asks for each value, must win
 _CHUNK = 1 << 15  # users at a time
@@ -83,6 +85,16 @@ class Report(Support):
     def bits(self) -> int:
         """Of a message."""
         return max(1, (self.messages - 1).bit_length())
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a message is."""
+
+    @property
+    def message_in_words(self) -> str:
+        """The same, and how long it is."""
+        return f"{self.name}, {self.bits} bit{'s' * (self.bits > 1)}"
 
     @property
     def width(self) -> int:
@@ -187,6 +199,10 @@ class Subset(Counted):
         return math.comb(self.n_values, self.size)
 
     @property
+    def name(self) -> str:
+        return "one value" if self.size == 1 else f"a set of {self.size} values"
+
+    @property
     def moved(self) -> tuple[int, int]:
         return self.size, self.size
 
@@ -210,17 +226,15 @@ class Subset(Counted):
         """One set a user, (n, size), in any order, of values (n,)."""
         own, others = checks.integer_array("values", values, below=self.n_values), self.n_values - 1
         lies = np.asarray(private.random(len(own)) < self.lie, dtype=bool)
-        if self.size == 1:
-            drawn = private.integers(0, others, size=len(own))[:, None]
-        else:  # the first places of a random order of the others
-            table, users = np.tile(np.arange(others), (len(own), 1)), np.arange(len(own))
-            for place in range(self.size):
-                at = private.integers(place, others, size=len(own))
-                table[users, at], table[:, place] = table[:, place].copy(), table[users, at]
-            drawn = table[:, : self.size]
-        drawn = drawn + (drawn >= own[:, None])
-        drawn[:, -1] = np.where(lies, drawn[:, -1], own)
-        return np.asarray(drawn)
+        drawn = np.empty((len(own), self.size), dtype=np.int64)
+        for place in range(self.size):  # Floyd's: what is there already makes place for the last one that could not be
+            last = others - self.size + place
+            some = private.integers(0, last + 1, size=len(own))
+            drawn[:, place] = np.where((drawn[:, :place] == some[:, None]).any(axis=1), last, some)
+        drawn += drawn >= own[:, None]
+        at = np.arange(len(own)), private.integers(0, self.size, size=len(own))
+        drawn[at] = np.where(lies, drawn[at], own)  # the rest of a set without any one of it is a set, all alike
+        return drawn
 
     def sent(self, values: NDArray[np.int64], public: Any, private: Any) -> NDArray[np.int64]:
         return self.report(values, private)
@@ -239,7 +253,7 @@ class Subset(Counted):
     def _row(self, message: int) -> list[int]:
         found, value = list[int](), self.n_values
         for place in range(self.size, 0, -1):
-            value = next(each for each in range(value - 1, -1, -1) if math.comb(each, place) <= message)
+            value = bisect_right(range(value), message, key=lambda each: math.comb(each, place)) - 1
             message -= math.comb(value, place)
             found.append(value)
         return found
@@ -325,6 +339,10 @@ class Projective(Counted):
         return self.space.points
 
     @property
+    def name(self) -> str:
+        return "a point of a finite geometry"
+
+    @property
     def moved(self) -> tuple[int, int]:
         return 1, 1
 
@@ -403,6 +421,10 @@ class Hashed(OLH, Counted):
         return self.hash_values << _SEED
 
     @property
+    def name(self) -> str:
+        return "a hash function and a hash"
+
+    @property
     def moved(self) -> tuple[int, int]:
         return 0, self.n_values
 
@@ -449,6 +471,10 @@ class Sign(Report):
         return 2 * self.width
 
     @property
+    def name(self) -> str:
+        return "a row and its sign"
+
+    @property
     def moved(self) -> tuple[int, int]:
         return 1, 1
 
@@ -481,14 +507,18 @@ class Sign(Report):
         return np.asarray((2 * rng.binomial(users, plus) - users).sum(axis=-2))
 
 
+def set_sizes(n_values: int) -> range:
+    """The sizes of sets that are worth their draws: all up to a half, or, of more than 128 values, up to 8."""
+    return range(1, (n_values // 2 if n_values <= _VALUES else _LARGEST) + 1)
+
+
 @checks.plain
 @lru_cache(maxsize=1024, typed=True)
 def best_report(n_values: int, epsilon: float, bits: int | None = None, frequency: float | None = None) -> Report:
     """The report of at most `bits` with the least variance for a value of this `frequency`, 1 / n_values unless given; but a
     hash only where its error is 2 % less than that of all others.
 
-    Sets of several values are looked at up to 128 values, and points up to `geometry.MOST_POINTS`. Raises ValueError that
-    names the least number of bits.
+    Tried are `set_sizes`, and points up to `geometry.MOST_POINTS`. Raises ValueError that names the least number of bits.
     """
     checks.integer_at_least(2, n_values=n_values)
     checks.positive(epsilon=epsilon)
@@ -497,15 +527,14 @@ def best_report(n_values: int, epsilon: float, bits: int | None = None, frequenc
     share = 1 / n_values if frequency is None else frequency
     checks.finite(frequency=share)
     checks.shares(frequency=share)
-    sizes = range(1, n_values // 2 + 1 if n_values <= _VALUES else 2)
-    kinds: list[Any] = [lambda size=size: Subset(n_values, epsilon, size) for size in sizes]
+    kinds: list[Any] = [lambda size=size: Subset(n_values, epsilon, size) for size in set_sizes(n_values)]
     kinds += [lambda: Hashed(n_values, epsilon), lambda: Sign(n_values, epsilon)]
     kinds += [lambda at=space: Projective(n_values, epsilon, at) for space in spaces() if space.points >= n_values]
     found, refused = list[Report](), ValueError()
     for make in kinds:
         try:
             found.append(make())
-        except ValueError as error:  # no difference that random doubles can tell, or hash values that are too many
+        except ValueError as error:  # no difference, or no infinity, that random doubles can tell
             refused = error
     if not found:
         raise refused

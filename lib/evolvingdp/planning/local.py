@@ -38,7 +38,6 @@ _MOST_RUNS, _FEW_RUNS = 250, 5
 _SEEN = 1.25  # how much larger a change has to be than the lowest threshold
 _NORMAL = norm.ppf((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
 _NORMAL /= _NORMAL.std()
-_MOST_LISTED = 2**20  # from here on a report, and its error, is the same for any list
 
 Array = NDArray[np.float64]
 
@@ -85,8 +84,7 @@ def _report(question: Question, epsilon: float, kind: type[Report] | None) -> Re
     """For a bit or a word of the level: the best one, or of a kind."""
     if question.statistic == "mean":
         return best_report(2, epsilon, BITS, question.level)
-    words = min(question.items, _MOST_LISTED)
-    return kind(words, epsilon) if kind else best_report(words, epsilon, BITS, question.level)
+    return kind(question.items, epsilon) if kind else best_report(question.items, epsilon, BITS, question.level)
 
 
 def _every(question: Question, kind: type[Report] | None = None) -> Report:

@@ -76,7 +76,8 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
         return Refusal(method.name, _in_options(str(error)), _nearest(method, question))
     if (found.standard_error or 0.0) > _USELESS:
         found = replace(found, note="no better than a guess")
-    said = texts.of(method.name, question, method.trust == "shuffler", method.mixed.once if method.mixed else None)
+    once = method.mixed.once if method.mixed else None
+    said = texts.of(method.name, question, method.trust == "shuffler", once, settings)
     how = "simulated" if method.simulated else "formula"
     return Prediction(method=method.name, how=how, settings=repr(settings), **vars(found), **said)
 

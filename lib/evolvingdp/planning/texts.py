@@ -99,9 +99,9 @@ def _for_ever(question: Question, delta: float = 0.0) -> str:
     return f"together it is ({whole:g}, {rounded(failure):.2g})" if failure else f"together it is {whole:g}"
 
 
-def of(method: str, question: Question, mixed: bool, once: bool | None) -> dict[str, Any]:
-    """What is said of a method, by field, at the numbers of a question; behind a shuffler (`mixed`) where each user reports
-    `once`, in every period, or (None) as often as a unit."""
+def of(method: str, question: Question, mixed: bool, once: bool | None, settings: Any) -> dict[str, Any]:
+    """What is said of a method, by field, at the numbers of a question and with the settings that it has; behind a shuffler
+    (`mixed`) where each user reports `once`, in every period, or (None) as often as a unit."""
     told = TEXTS[method.partition(", shuffled")[0]]
     if mixed:
         promised = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}[once]
@@ -115,7 +115,7 @@ def of(method: str, question: Question, mixed: bool, once: bool | None) -> dict[
         "delta": f"{question.failure:g}",
         "for_ever": _for_ever(question),
         "mixed_for_ever": _for_ever(question, question.failure),
-        "message": "1 bit" if question.statistic == "mean" else "a set of words, or a hash: 256 bits at most",
+        "message": getattr(getattr(settings, "report", settings), "message_in_words", ""),
         "each": "a period" if question.a_period == 1 else f"a reading, {question.a_period:,} a period",
         "words": "one" if whole else "one a period",
         "watched": "" if question.statistic == "mean" else _WATCHED.format(""),
