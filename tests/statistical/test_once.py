@@ -12,7 +12,8 @@ import pytest
 from scipy.stats import binom, binomtest, ks_2samp
 
 from evolvingdp.core.detection import detect, detect_many
-from evolvingdp.core.reports import Hashed, Sign, Subset
+from evolvingdp.core.geometry import Geometry
+from evolvingdp.core.reports import Hashed, Projective, Sign, Subset
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import streams
 from evolvingdp.evolving.rivals import once, reserve
@@ -183,6 +184,19 @@ def test_few_words_of_the_default_report_change_no_oftener_though_their_reports_
             found += detect(told, tally.reports, settings.report.largest_variance, online=True).changes > 0
     too_often = binomtest(found, runs, 0.2 if "online" in way or "alone" in way else 0.05, alternative="greater")
     assert (too_often.pvalue < ALPHA) == ("alone" in way)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_points_of_a_space_change_no_oftener_where_most_users_hold_one_word(alone):
+    """Words on a line through it are supported together: with the variance of each word alone most streams change."""
+    settings = Once(2_000_000, 30, 3.0, 200, report=Projective(200, 3.0, Geometry(17, 3)))
+    law, runs, found = np.r_[0.9, np.full(199, 0.1 / 199)], 60, 0
+    data = streams.WordStream.make([2_000_000], law, np.zeros((1, 30), dtype=int), 1)
+    for run in range(runs):
+        tally = once.simulate(settings, data, stream(0, "points", run))
+        variance = settings.report.largest_variance if alone else settings.report.largest_together
+        found += detect(settings.estimates(tally), tally.reports, variance, online=True).changes > 0
+    assert (binomtest(found, runs, 0.2, alternative="greater").pvalue < ALPHA) == alone
 
 
 def test_a_rare_share_s_change_is_found_with_the_variance_of_a_rare_share():

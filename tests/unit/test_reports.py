@@ -142,6 +142,51 @@ def test_the_largest_variance_is_that_of_the_share_nearest_to_one_half_of_the_re
     assert signs.largest_variance(low, high) == pytest.approx(signs.variance(low))
 
 
+def spread(report, law):
+    """How far the covariance of estimates exceeds, in any direction, what residuals of all of them are divided by."""
+    if isinstance(report, Subset):
+        held = [[chance for _, chance in sorted(report.probabilities(value).items())] for value in range(report.n_values)]
+        sets = [[int(value in one) for value in range(report.n_values)] for one in sorted(report.probabilities(0))]
+        chances, supports = law @ np.array(held), np.array(sets)
+    elif isinstance(report, Projective):
+        held = [list(report.probabilities(value).values()) for value in range(report.n_values)]
+        points = np.arange(report.width)
+        chances = law @ np.array(held)
+        supports = np.array(
+            [np.isin((points - value) % report.width, report.space.block) for value in range(report.n_values)]
+        ).T
+    else:  # supports are independent given the own value, of a hash, and of a sign two by two
+        chances, supports = [], []
+        for value, pattern in itertools.product(range(report.n_values), itertools.product((0, 1), repeat=report.n_values)):
+            each = np.where(np.arange(report.n_values) == value, report.own, report.other)
+            chances.append(law[value] * np.prod(np.where(pattern, each, 1 - each)))
+            supports.append(pattern)
+        chances, supports = np.array(chances), np.array(supports)
+    apart = supports - chances @ supports
+    covariance = (apart * chances[:, None]).T @ apart / report.gain**2
+    scale = np.sqrt(report.largest_together(law, law))
+    return float(np.linalg.eigvalsh(covariance / np.outer(scale, scale)).max())
+
+
+@pytest.mark.parametrize(
+    ("report", "most"),
+    [
+        *((Subset(k, epsilon, w), 1.0) for k in (3, 4, 6) for w in range(1, k) for epsilon in (0.4, 2.0, 6.0)),
+        *((kind(5, epsilon), 1.0) for kind in (Hashed, Sign) for epsilon in (0.4, 2.0, 6.0)),
+        *((Projective(n, e, Geometry(*at)), 1.25) for n, *at in ((13, 3, 3), (31, 5, 3), (40, 3, 4)) for e in (1.0, 4.0)),
+    ],
+    ids=str,
+)
+def test_residuals_of_all_values_are_divided_by_no_less_than_the_enumerated_covariance(report, most):
+    """Sets and independent supports need exactly as much, whatever is held: the largest eigenvalue is 1."""
+    k, rng, found = report.n_values, stream(0, "together", str(report)), []
+    laws = [*np.eye(k)[:2], np.full(k, 1 / k), *rng.dirichlet(np.full(k, 0.2), 20), *rng.dirichlet(np.ones(k), 20)]
+    found = [spread(report, law) for law in laws]
+    assert max(found) <= most + 1e-9
+    if most == 1:
+        assert min(found) >= 1 - 1e-9
+
+
 @pytest.mark.parametrize("report", [Subset(6, 1.0), Subset(6, 1.0, 3), Subset(6, 1.0, 5)])
 def test_sets_have_their_size_and_everybody_is_counted(report):
     rng = stream(0, "sizes", str(report))

@@ -106,8 +106,21 @@ class Report(Support):
         return self.variance(np.minimum(np.maximum((0.5 - self.other) / self.gain, low), high))
 
     def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same where residuals of many values are added up: by as much more as their dependence asks for."""
-        return self.largest_variance(low, high)
+        """The same, (..., n_values), where residuals of many values are added up: a diagonal D that their covariance does
+        not exceed, so that their squares over D add up to no more than as many independent ones.
+
+        A report supports two values u and v with probability a + b (f_u + f_v) (`pairs`). With r, other and gain as above
+        supports have the covariance D + (a - other^2) 11' + (b - other gain) (f1' + 1f') - gain^2 ff', D = r - a - 2 b f,
+        and what is added to D is negative semidefinite: its matrix of two rows is. For sets of one value D = r: Pearson's.
+        """
+        neither, one = self.pairs
+        ends = (self.other - neither + np.clip(share, 0, 1) * (self.gain - 2 * (one - neither)) for share in (low, high))
+        return np.asarray(np.maximum(*ends) / self.gain**2)
+
+    @property
+    def pairs(self) -> tuple[float, float]:
+        """The probability that a report supports both of two values, where its user holds neither, or one of them."""
+        return self.other**2, self.own * self.other
 
     def estimates(self, sums: NDArray[np.integer], n_reports: ArrayLike) -> NDArray[np.float64]:
         """Frequencies (..., n_values) from sums (..., width) of n_reports (...); unbiased, not clipped, nan without
@@ -206,13 +219,9 @@ class Subset(Counted):
     def moved(self) -> tuple[int, int]:
         return self.size, self.size
 
-    def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Supports add up to `size`, so that residuals of values depend on each other, of two equal ones fully. Pearson's
-        r (k - w) / (k - 1), r the probability of a support, in place of r (1 - r): with size 1 supports are multinomial,
-        and their squared residuals over r add up to a chi-square of k - 1 degrees; with more it is exact for equal
-        shares."""
-        supported = self.other + np.minimum(np.maximum(high, 0), 1) * self.gain
-        return np.asarray(supported * (self.n_values - self.size) / (self.n_values - 1) / self.gain**2)
+    @property
+    def pairs(self) -> tuple[float, float]:
+        return _pairs(self.n_values, self.size, self.own)
 
     def probabilities(self, value: int) -> dict[tuple[int, ...], float]:
         """The law of a report, by set."""
@@ -295,6 +304,12 @@ class Subset(Counted):
         return sums
 
 
+def _pairs(n_values: int, size: int, own: float) -> tuple[float, float]:
+    """Of sets: `Report.pairs`."""
+    supporting = own * (size - 1) * (size - 2) + (1 - own) * size * (size - 1)
+    return supporting / (n_values - 1) / max(n_values - 2, 1), own * (size - 1) / (n_values - 1)
+
+
 def _part(pools: NDArray[np.int64], size: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
     """`size` (...) of the members of pools (..., parts), without putting back: how many of each part."""
     drawn, among, left = np.zeros_like(pools), pools.sum(axis=-1), size.copy()
@@ -349,6 +364,19 @@ class Projective(Counted):
     @property
     def width(self) -> int:
         return self.space.points
+
+    @property
+    def pairs(self) -> tuple[float, float]:
+        return _pairs(self.space.points, self.space.size, self.own)  # on average over places of the user's value
+
+    def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+        """More: others on a line through a user's value are supported together, which matters where many hold a few values,
+        of which as many as the space has dimensions, less one, may add up. The covariance is at most 1.25 times it in all
+        that was enumerated, and 1.1 unless a subspace is what is held."""
+        space, heaviest = self.space, np.sort(np.clip(high, 0, 1), axis=-1)[..., 1 - self.space.dimension :]
+        held = (1 - self.lie) * np.minimum(heaviest.sum(axis=-1, keepdims=True), 1)
+        apart = (space.common - max(space.common - 1, 0) // space.order) / space.size * (space.order - 1)
+        return np.asarray(super().largest_together(low, high) + held * apart / self.gain**2)
 
     def probabilities(self, value: int) -> dict[int, float]:
         """The law of a report, by point."""
