@@ -41,8 +41,8 @@ class Silent(np.random.Generator):
 
 def test_sums_beyond_what_is_exact_are_refused_by_the_element_alone():
     for mechanism in (BinaryMechanism(4, 1.0), BinaryMechanism(4, 1.0, integer=True)):
-        for large in (np.array([2.0**60] * 4), np.array([2**62] * 4), np.array([2**63] * 4, dtype=np.uint64)):
-            with pytest.raises(ValueError, match=r"elements must lie within \+-"):
+        for large in (np.array([2.0**60] * 4), np.array([2**62] * 4), np.array([2**63] * 4, dtype=np.uint64), [1e300]):
+            with pytest.raises(ValueError, match=r"elements must lie within \+-.*, so that 4 have an exact sum"):
                 mechanism.release(large, stream(0, "noise"))
     mechanism = BinaryMechanism(4, 1.0, integer=True)
     state, most = mechanism.start(stream(0, "noise")), int(mechanism.grid.largest)

@@ -119,8 +119,8 @@ def test_the_scale_that_is_found_keeps_its_promise_and_is_below_the_closed_one(r
 
 def test_prices_by_way_cover_every_position():
     """One step of the supermartingale for queries that move up, and down; each is at most the price of either."""
-    order, scale = 20.0, 60.0
-    for way, theta in product((0, 1), (0.0, 0.1 * order / scale**2, order / scale**2)):
+    for (order, scale), way, times in product(((5.0, 30.0), (20.0, 60.0)), (0, 1), (0.0, 0.1, 0.5, 1.0, 20.0)):
+        theta = times * order / scale**2
         answers = gaussian._answers(order, scale, way)
         eta = gaussian._price(answers, theta)
         assert eta <= gaussian.price(order, scale, theta)

@@ -654,13 +654,6 @@ def test_binary_mechanism_refuses_and_stays_usable():
 
 def test_integer_noise_is_never_added_to_what_it_could_not_hide():
     mechanism = BinaryMechanism(4, 1.0, integer=True)
-    for elements in ([1e300], [2**62] * 3, np.array([2**61, -(2**61)])):
-        with pytest.raises(ValueError, match=r"elements must lie within \+-2.8823e\+17, so that 4 have an exact sum"):
-            mechanism.release(elements, stream(0, "noise"))
-    for large in (1e300, 2**61, -(2**61)):
-        state = mechanism.start(stream(0, "noise"))
-        with pytest.raises(ValueError, match=r"element must lie within \+-2.8823e\+17, so that 4 have an exact sum"):
-            mechanism.step(state, large)
     elements = [2.0**53, 1.0, -5.0, 2.0**57]  # a sum in floating point would lose the 1
     released = mechanism.release(elements, stream(0, "noise")).tolist()
     state = mechanism.start(stream(0, "noise"))

@@ -202,6 +202,7 @@ def test_tails_of_the_laws_of_noise_are_those_of_scipy_and_their_inverses_fit(sc
         for probability in (0.5, 1e-3, 1e-12):
             assert made.sf(made.isf(probability)) == pytest.approx(probability, rel=1e-9)
     whole, law = DiscreteLaplace(scale), stats.dlaplace(1 / scale)  # these scales are multiples of 1/1024
+    assert whole.variance == pytest.approx(law.var(), rel=1e-6)
     numbers = np.array([-40, -2, -1, 0, 1, 2, 40])
     assert whole.pmf(numbers) == pytest.approx(law.pmf(numbers), rel=1e-9)
     assert whole.sf(numbers) == pytest.approx(law.sf(numbers - 1), rel=1e-9)  # at a number it counts that number

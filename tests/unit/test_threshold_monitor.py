@@ -56,14 +56,6 @@ def test_tails_are_exact_where_probabilities_hardly_exist(noise):
     assert float(noise.cdf(noise.lower_quantile(1e-9))) == pytest.approx(1e-9, rel=1e-9)
 
 
-@pytest.mark.parametrize("noise", [*NOISES, Laplace(3.0), DiscreteLaplace(3.0)])
-def test_logarithms_change_by_at_most_the_loss(noise):
-    """The one property that the exact calibration rests on."""
-    z = np.linspace(-20 * noise.scale, 20 * noise.scale, 4001)
-    for log in (noise.log_sf, noise.log_cdf):
-        assert np.abs(log(z + 1) - log(z)).max() <= (1 + 1e-9) / noise.scale
-
-
 @pytest.mark.parametrize(
     ("delta", "reports", "scale"),
     [
@@ -247,14 +239,9 @@ def test_an_epsilon_beyond_all_sums_gets_more_noise_than_it_needs_and_an_answer(
         (lambda: ThresholdMonitorEvolving(DiscreteLaplace(2.0), 4.5, 2), "threshold must be a whole number"),
         (lambda: ThresholdMonitorEvolving(DiscreteLaplace(2.0), 4.0, 2, "interval"), "queries must be binary for Discrete"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [0.5, 1], stream(0, "n")), r"values in \{0, 1\}, got .*0.5"),
-        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [math.nan, 1], stream(0, "n")), "got .*nan"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, 1, 1], stream(0, "n")), "data must hold 2 users"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [2, 0], stream(0, "n")), r"\{0, 1\}, got .*2.* for user 0"),
-        (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [1, -1], stream(0, "n")), r"got .*-1.* for user 1"),
         (lambda: MONITOR.step(MONITOR.start(2), None, lambda _: [[1, 1]], stream(0, "n")), r"got shape \(1, 2\)"),
-        (lambda: INTERVAL.step(INTERVAL.start(2), None, lambda _: [1.01, 0], stream(0, "n")), r"\[0, 1\], got .*1.01"),
-        (lambda: INTERVAL.step(INTERVAL.start(2), None, lambda _: [0, -0.1], stream(0, "n")), r"got .*-0.1.* for user 1"),
-        (lambda: INTERVAL.step(INTERVAL.start(2), None, lambda _: [0, math.nan], stream(0, "n")), "got .*nan.* for user 1"),
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 1, 2], 3, stream(0, "n")), "inputs must hold 2 users in every"),
         (lambda: MONITOR.step_elements(MONITOR.start(2), [0, 3], 3, stream(0, "n")), r"inputs must lie in \[0, 3\), got 3"),
         (lambda: calibrate(1.0, 1e-6, 10**9), "scale must be larger, or reports smaller: the waiting time for 1000000000"),
