@@ -182,13 +182,14 @@ def test_a_group_s_delta_is_that_of_one_or_more_and_at_most_1():
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_an_epsilon_that_a_root_gives_keeps_its_delta(seed):
+def test_an_epsilon_that_a_root_gives_keeps_its_delta_and_uses_it(seed):
     rng = np.random.default_rng(seed)
     epsilon, delta, reports = rng.uniform(0.05, 5), 10 ** rng.uniform(-12, -1), int(rng.integers(1, 60))
     one = accounting.optimal(epsilon, delta, reports)
     assert accounting.delta_of_reports(one, epsilon, reports) <= delta
-    assert accounting.delta_of_gaussian(accounting.gaussian_mu(epsilon, delta), epsilon) <= delta
-    assert accounting.delta_of_concentrated(accounting.concentrated_rho(epsilon, delta), epsilon) <= delta
+    mu, rho = accounting.gaussian_mu(epsilon, delta), accounting.concentrated_rho(epsilon, delta)
+    assert 0.999 * delta <= accounting.delta_of_gaussian(mu, epsilon) <= delta
+    assert 0.999 * delta <= accounting.delta_of_concentrated(rho, epsilon) <= delta
 
 
 @pytest.mark.parametrize("scale", [0.25, 3.0, 1000.0])
