@@ -186,6 +186,36 @@ def test_few_words_of_the_default_report_change_no_oftener_though_their_reports_
     assert (too_often.pvalue < ALPHA) == ("alone" in way)
 
 
+KINDS = {
+    "one value": Subset(5, 4.0),
+    "two values": Subset(5, 4.0, 2),
+    "a hash": Hashed(5, 4.0),
+    "a sign": Sign(5, 4.0),
+    "a point": Projective(5, 4.0, Geometry(2, 3)),
+}
+
+
+@pytest.mark.parametrize("words", [None, [1]], ids=["all words", "one word"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_of_report_changes_oftener_than_is_stated(kind, words):
+    """At most 5 % in hindsight and 16 % online (60 epochs); with a third of the variance many more."""
+    settings, looked = Once(200_000, 60, 4.0, 5, report=KINDS[kind]), None if words is None else np.array(words)
+    data = streams.WordStream.make([200_000], [0.5, 0.5, 0, 0, 0], np.zeros((1, 60), dtype=int), 1)
+    runs, found = 60, np.zeros(3, dtype=int)
+    for run in range(runs):
+        tally = once.simulate(settings, data, stream(0, "kinds", kind, run))
+        told, variance = settings.estimates(tally), settings.report.variance(np.array(data.truth[0]))
+        fits = [settings.detect(tally, words=looked, online=online) for online in (False, True)]
+        fits.append(detect(told, tally.reports, np.maximum(variance / 3, 1e-9), words=looked))
+        found += [fit.changes > 0 for fit in fits]
+    chances = [
+        binomtest(many, runs, p, alternative="greater").pvalue
+        for many, p in zip(found.tolist(), (0.05, 0.16, 0.05), strict=True)
+    ]
+    assert min(chances[:2]) > ALPHA
+    assert chances[2] < ALPHA
+
+
 @pytest.mark.parametrize("alone", [False, True])
 def test_points_of_a_space_change_no_oftener_where_most_users_hold_one_word(alone):
     """Words on a line through it are supported together: with the variance of each word alone most streams change."""
