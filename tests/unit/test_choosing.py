@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -278,6 +279,31 @@ def test_the_planner_and_the_notebook_have_the_same_numbers_for_a_mean():
         off = math.hypot(told.own_error, each.std() / math.sqrt(runs) / 2 / measured)
         assert abs(told.standard_error - measured) < 4.9 * off
         assert abs(1.25 * told.standard_error - measured) > 4.9 * off
+
+
+RESERVE, VOTED = "each user once, with a reserve that is called at a change", "THRESH, tuned"
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        (RESERVE, Question(users=200_000, periods=40, epsilon=1.0, change=0.2, changes=2, readings=1000)),
+        (VOTED, Question(users=1_000_000, periods=128, epsilon=1.0, change=0.3, changes=3, readings=1_000_000)),
+    ],
+    ids=["reserve", "THRESH"],
+)
+def test_the_planner_and_the_notebook_have_the_same_numbers_for_what_waits_for_a_change(name, question):
+    """What `follow`, by which the notebook measures, has on the planner's streams; a quarter more or less is not."""
+    settings, runs = planner.settled(next(one for one in planner.asked(question) if one.name == name), question), 120
+    told, squares = planned(name, question), np.empty(runs)
+    for run in range(runs):
+        rng = stream(0, "waiting", name, run)
+        data = bits(replace(question, users=settings.n_users), rng)
+        squares[run] = np.mean((rivals.follow(settings, data, rng, online=True) - data.truth) ** 2)
+    measured = math.sqrt(squares.mean())
+    off = math.hypot(told.own_error, squares.std() / math.sqrt(runs) / 2 / measured)
+    assert abs(told.standard_error - measured) < 4.9 * off
+    assert min(abs(factor * told.standard_error - measured) for factor in (0.75, 1.25)) > 4.9 * off
 
 
 def test_the_planner_s_call_for_a_list_has_the_error_that_it_predicts():

@@ -127,6 +127,7 @@ def test_what_is_no_report_of_the_round_is_refused_and_nothing_is_added(report, 
     ("do", "said"),
     [
         (lambda: Client(listed()).send("The", np.random.default_rng(0)), "value must be one of the 5 words, such as 'the'"),
+        (lambda: Client(listed()).send(["the"], np.random.default_rng(0)), r"value must be one of .* got \['the'\]"),
         (lambda: Server(listed()) + Server(listed(public="autumn")), "servers must be of one round"),
         (lambda: Server.from_json(listed(), Server(listed(epsilon=1.0)).to_json()), "text must be of the round"),
         (lambda: Server.from_json(listed(), "[]"), "text must be what to_json writes"),

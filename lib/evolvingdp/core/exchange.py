@@ -132,7 +132,7 @@ class Listed(Round):
         return self.report.signed
 
     def encode(self, value: str, rng: np.random.Generator) -> bytes:
-        if (place := self._places.get(value)) is None:
+        if (place := self._places.get(value) if isinstance(value, str) else None) is None:
             raise ValueError(f"value must be one of the {len(self.words)} words, such as {self.words[0]!r}, got {value!r}")
         public, private = rng.spawn(2)  # what is published of one says nothing about the other
         (row,) = self.report.sent(np.array([place]), public, private)
@@ -195,6 +195,8 @@ class Server:
             self.n_reports += len(held)
 
     def __add__(self, other: Server) -> Server:
+        if not isinstance(other, Server):
+            return NotImplemented
         if self.round.name != other.round.name:
             raise ValueError(f"servers must be of one round, got {self.round.tag.hex()} and {other.round.tag.hex()}")
         return Server(self.round, self.n_reports + other.n_reports, self.sums + other.sums)
