@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +11,8 @@ import numpy as np
 import pytest
 from generators import MECHANISMS, REFUSALS, SEED, TIMES, Watched
 
+from evolvingdp.audit.empirical.auditor import audit
+from evolvingdp.audit.registry import listing
 from evolvingdp.core.seeds import stream
 
 WORLDS = 6  # others' data, and noise, of each bad entry
@@ -85,3 +89,19 @@ def test_a_dimension_more_or_fewer_or_another_length_is_refused_before_any_draw(
             refused, drawn = met(door.call, arrays | {which: other}, stream(SEED, "noise"))
             assert refused in ("TypeError", "ValueError"), f"{name} {door.name} takes {which} of {other.shape}: {refused}"
             assert not drawn, f"{name} {door.name} refuses {which} of shape {other.shape} after {drawn} draws"
+
+
+def test_what_is_no_generator_is_refused_by_all_that_take_one_with_what_would_work():
+    """Whatever else they are given; and a generator is none of what they refuse."""
+    wrong = (None, 7, np.random.RandomState(0), np.random, np.random.default_rng, np.random.Generator, np.zeros((40, 4)))
+    for name, function in {**listing.drawing(), "audit": audit}.items():
+        taken = {one: str(about.annotation) for one, about in inspect.signature(function).parameters.items()}
+        generators = [one for one, kind in taken.items() if "Generator" in kind]
+        for which in generators * (name != "evolvingdp.core.noise.Noise.draw"):  # of which the laws have their own
+            for given in wrong:
+                others = {one: stream(0, "rng") if one in generators else None for one in taken}
+                told = f"{which} must be a numpy.random.Generator, e.g. numpy.random.default_rng(), got "
+                with pytest.raises(TypeError, match=f"^{re.escape(told)}[^\n]+$"):
+                    function(**others | {which: given})
+                with pytest.raises(TypeError, match=f"^{re.escape(told)}[^\n]+$"):
+                    function(*list((others | {which: given}).values())[: list(taken).index(which) + 1])

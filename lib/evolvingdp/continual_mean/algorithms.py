@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.continual_mean.blocks import Blocks
 from evolvingdp.continual_mean.settings import most_samples
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core import checks
 
 
 def naive(n_users: int, samples_per_user: int, epsilon: float, **options: Any) -> UserMean:
@@ -49,6 +50,7 @@ def full(n_users: int, samples_per_user: int, epsilon: float, **options: Any) ->
     return Blocks(n_users, samples_per_user, epsilon, kind="full", **options)
 
 
+@checks.draws
 def per_step(settings: UserMean, users: ArrayLike, samples: ArrayLike, rng: np.random.Generator) -> NDArray[np.float64]:
     """The baseline of Section 1.1, (T,): the running mean with Laplace noise of its own at every step.
 

@@ -217,6 +217,7 @@ def _released(blocks: _Elements, opens: Integers, n_steps: int) -> _Elements:
     return _Elements(step[order], level[order], total[order])
 
 
+@checks.draws
 def median(settings: Blocks, level: int, values: Integers, rng: np.random.Generator) -> float:
     """PrivateMedian of the users' first samples, sorted by user: arrays of a block's size, their means in [0, 1]."""
     size = settings.levels[level].size

@@ -53,6 +53,7 @@ def probabilities(means: NDArray[np.float64], epsilon: float, level: int) -> NDA
     return law
 
 
+@checks.draws
 def draw(means: NDArray[np.float64], epsilon: float, level: int, rng: np.random.Generator) -> float:
     """One private prior from the means of the arrays, each in [0, 1]."""
     law = probabilities(means, epsilon, level)

@@ -16,6 +16,7 @@ POPULATIONS = ("beta", "two kinds", "active kind")
 ORDERS = ("contiguous", "round_robin", "random", "zipf", "dominant")
 
 
+@checks.draws
 @checks.plain
 def arrivals(order: str, n_users: int, samples_per_user: int, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The user of each of `horizon` steps, (horizon,), none more than `samples_per_user` times.
@@ -66,6 +67,7 @@ def _zipf(n_users: int, cap: int, horizon: int, rng: np.random.Generator) -> NDA
     return counts
 
 
+@checks.draws
 @checks.plain
 def bits(mean: float, horizon: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`horizon` independent bits of this mean."""
@@ -74,6 +76,7 @@ def bits(mean: float, horizon: int, rng: np.random.Generator) -> NDArray[np.int6
     return (rng.random(horizon) < mean).astype(np.int64)
 
 
+@checks.draws
 def user_means(population: str, n_users: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Each user's own mean, (n_users,).
 
@@ -89,6 +92,7 @@ def user_means(population: str, n_users: int, rng: np.random.Generator) -> NDArr
     return rng.permutation(means) if population == "two kinds" else means
 
 
+@checks.draws
 def readings(
     population: str, order: str, n_users: int, cap: int, horizon: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

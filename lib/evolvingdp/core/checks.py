@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 import os
@@ -16,24 +17,60 @@ from numpy.typing import ArrayLike, NDArray
 C = TypeVar("C", bound=Callable[..., Any])
 
 
+_COMMON = ("builtins", "numpy", "random", "pandas", "scipy")  # whose other classes are no generators
+
+
 class ParameterError(ValueError):
     """A parameter that cannot be used; the message is one line that names it, its value and what would work."""
 
 
 def plain(what: C) -> C:
-    """A function, or a class with its class methods, to which numpy's numbers arrive as Python's: e^89 is no float32."""
+    """A function, or a class with its class methods, to which numpy's numbers arrive as Python's: e^89 is no float32. Of a
+    class `draws`, too."""
     if isinstance(what, type):
         setattr(what, "__init__", plain(what.__dict__["__init__"]))  # noqa: B010 (mypy allows no assignment)
         for name, made in list(vars(what).items()):
             if isinstance(made, classmethod):
                 setattr(what, name, classmethod(plain(made.__func__)))
-        return what
+        return draws(what)
 
     @functools.wraps(what)
     def called(*args: Any, **kwargs: Any) -> Any:
         return what(*map(_plain, args), **{name: _plain(value) for name, value in kwargs.items()})
 
     return called  # type: ignore[return-value]
+
+
+def draws(what: C) -> C:
+    """A function, or a class with its public methods, that takes nothing but generators where its annotations say so."""
+    if isinstance(what, type):
+        for name, made in list(vars(what).items()):
+            if name[0] != "_" and isinstance(made, classmethod):
+                setattr(what, name, classmethod(draws(made.__func__)))
+            elif name[0] != "_" and inspect.isfunction(made):
+                setattr(what, name, draws(made))
+        return what
+    own = inspect.unwrap(what)
+    kinds = {name: kind for name, kind in own.__annotations__.items() if name != "return"}
+    places = [(own.__code__.co_varnames.index(name), name) for name, kind in kinds.items() if kind.endswith("Generator")]
+
+    @functools.wraps(what)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        for place, name in places:
+            given = args[place] if place < len(args) else kwargs.get(name, _generator)
+            if type(given) is not np.random.Generator and given is not _generator:
+                _generator(name, given)
+        return what(*args, **kwargs)
+
+    return called if places else what  # type: ignore[return-value]
+
+
+def _generator(name: str, given: Any) -> None:
+    """Raise TypeError for what is no generator, nor of a class that somebody made to stand for one."""
+    common = callable(given) or type(given).__module__.partition(".")[0] in _COMMON
+    if common and not isinstance(given, np.random.Generator):
+        got = " ".join(repr(given).split())
+        raise TypeError(f"{name} must be a numpy.random.Generator, e.g. numpy.random.default_rng(), got {got:.60}")
 
 
 def _plain(value: Any) -> Any:

@@ -35,6 +35,7 @@ _TAG = 4  # bytes
 _MOST = 1 << 53  # reports: doubles of them are exact below
 
 
+@checks.draws
 class Round(ABC):
     """What both sides share: a frozen dataclass, whose fields are all public, in numbers and text only."""
 
@@ -161,6 +162,7 @@ class Listed(Round):
         return table.sort_values("estimate", ascending=False, kind="stable", ignore_index=True).head(top)
 
 
+@checks.draws
 @dataclass(frozen=True)
 class Client:
     """One user's side."""

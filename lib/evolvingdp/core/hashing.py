@@ -41,6 +41,7 @@ class HashFamily(Protocol):
         ...
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class MultiplyShift:
     """Top bits of (a_0 x_low + a_1 x_high + b) mod 2^64, x = x_low + 2^32 x_high, with random 64-bit a_0, a_1, b.

@@ -95,6 +95,7 @@ class Scaled(Law):
         checks.positive(scale=self.scale)
 
 
+@checks.draws
 class Laplace(Scaled):
     """Density exp(-|z| / scale) / (2 scale): epsilon-DP for a sum of l1 sensitivity epsilon * scale."""
 
@@ -110,6 +111,7 @@ class Laplace(Scaled):
         return np.where(far > 0, -far - math.log(2), np.log1p(-np.exp(np.minimum(far, 0.0)) / 2))
 
 
+@checks.draws
 class Gaussian(Scaled):
     """N(0, scale^2): mu-Gaussian differential privacy for a sum of l2 sensitivity mu * scale."""
 
@@ -124,6 +126,7 @@ class Gaussian(Scaled):
         return np.asarray(log_ndtr(-np.asarray(z, dtype=float) / self.scale))
 
 
+@checks.draws
 class Exponential(Scaled):
     """Density exp(-z / scale) / scale from 0 on: never negative, of mean `scale`."""
 

@@ -29,6 +29,7 @@ def rounded_up(probability: float) -> float:
     return max(1, math.ceil(probability * _ROOM * _GRID)) / _GRID
 
 
+@checks.draws
 class Support(ABC):
     """The law of a report that *supports* values: all that errors depend on, whatever is sent.
 

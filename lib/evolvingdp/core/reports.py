@@ -58,6 +58,7 @@ _HASHED = 1.04  # times its variance, 2 % of the error: by so much a hash, about
 _CHUNK = 1 << 15  # users at a time
 
 
+@checks.draws
 @dataclass(frozen=True)
 class Report(Support):
     """What all kinds share. A message is an integer below `messages`, and its bytes are as many as that needs."""
@@ -165,6 +166,7 @@ class Report(Support):
         width)."""
 
 
+@checks.draws
 class Counted(Report):
     """A report that is a set of values: the server keeps how many support each, which depends on how many hold it."""
 

@@ -10,10 +10,13 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.core import checks
+
 _WORDS = 16  # up to 64 * _WORDS fair coins are counted by popcount, more by numpy's binomial sampler
 _FEW = 8  # users a part: up to here dealing them one by one is cheaper than drawing a binomial a part
 
 
+@checks.draws
 def fair_binomial(trials: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
     """Bin(trials, 1/2) entrywise, any shape: the number of ones in `trials` fair bits.
 
@@ -43,6 +46,7 @@ def fair_binomial(trials: NDArray[np.integer], rng: np.random.Generator) -> NDAr
     return successes.reshape(np.shape(trials))
 
 
+@checks.draws
 def split_evenly(counts: NDArray[np.integer], parts: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Send every one of `counts` (d,) users to a uniform part, independently: int64 (d, parts), rows sum to counts.
 
@@ -66,11 +70,13 @@ def blocks(length: int, size: int) -> Iterator[NDArray[np.int64]]:
         yield np.arange(first, min(first + size, length))
 
 
+@checks.draws
 def rare_count(trials: int, share: float, rng: np.random.Generator) -> int:
     """Binomial(trials, share), also where 1 - share rounds to 1: then Poisson, `share` at most away in total variation."""
     return int(rng.poisson(trials * share) if share < 1e-12 else rng.binomial(trials, share))
 
 
+@checks.draws
 def others(taken: NDArray[np.int64], total: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """`count` different ones of the numbers below `total` that are not `taken`, which increase; in no order."""
     ranks = rng.choice(total - len(taken), size=count, replace=False, shuffle=False)

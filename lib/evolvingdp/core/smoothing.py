@@ -53,6 +53,7 @@ class Smooth:
     averaged: NDArray[np.bool_]
 
 
+@checks.draws
 @checks.plain
 def smooth(
     estimates: ArrayLike,
@@ -72,6 +73,7 @@ def smooth(
     return smooth_independent(estimates, variances, rng, coverage, false_alarm)
 
 
+@checks.draws
 def smooth_independent(
     estimates: ArrayLike, variances: ArrayLike, rng: np.random.Generator, coverage: float = 0.95, false_alarm: float = 0.05
 ) -> Smooth:

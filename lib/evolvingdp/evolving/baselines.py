@@ -36,6 +36,7 @@ def epsilon_of_report(epsilon: float, n_reports: int, composition: str = "basic"
     return compose(epsilon, delta, n_reports)
 
 
+@checks.draws
 def recompute(
     stream: BitStream,
     epsilon: float,
@@ -58,6 +59,7 @@ def recompute(
     return np.repeat(estimates, every)[: stream.horizon]
 
 
+@checks.draws
 def recompute_words(
     settings: HeavyThresh,
     stream: WordStream,
@@ -77,6 +79,7 @@ def recompute_words(
         yield fresh.estimates(reported_sums(hashed, epoch, rng))
 
 
+@checks.draws
 @checks.plain
 def within_windows(
     stream: BitStream, epsilon: float, rng: np.random.Generator, *, window: int, absorb: bool = True

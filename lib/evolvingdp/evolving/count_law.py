@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evolvingdp.core import checks
+
 _OUTSIDE = 1e-30  # mass of the count's law beyond the window that is kept
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class CountLaw:
     """The law of one user's ones in an epoch: P(K = low + i) = mass[i]."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.core import checks
 from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.protocol import Release, before
 from evolvingdp.evolving.streams import WordStream
@@ -32,6 +33,7 @@ class Trace:
     distance: float
 
 
+@checks.draws
 def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator) -> Trace:
     """Releases with the law of `protocol.step`, but for `Trace.distance`.
 
@@ -64,6 +66,7 @@ def simulate(settings: HeavyThresh, stream: WordStream, rng: np.random.Generator
     return Trace(releases, truthful, [group.votes_cast for group in groups], hashed.distance)
 
 
+@checks.draws
 class Hashed(dict[int, NDArray[np.float64]]):
     """The expected signed means of each distribution of a stream, (width,), hashed when they are first asked for."""
 
@@ -129,6 +132,7 @@ def _vote_alike(settings: HeavyThresh, epoch: int, moved: float) -> tuple[bool, 
     return (True, missed) if gap > 0 else (False, min(1.0, 2 * settings.width * missed))
 
 
+@checks.draws
 def reported_sums(hashed: Hashed, epoch: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """What all users' reports in `epoch` add up to, (oracle.width,)."""
     groups = zip(hashed.stream.sizes.tolist(), hashed.stream.which[:, epoch - 1].tolist(), strict=True)

@@ -75,6 +75,7 @@ def start(settings: Thresh | HeavyThresh) -> State[Any]:
     return State(nothing, nothing, before(settings), settings)
 
 
+@checks.draws
 def step(
     settings: Thresh | HeavyThresh,
     state: State[Any],
@@ -109,6 +110,7 @@ def step(
     return State(reference, used, release, settings), release
 
 
+@checks.draws
 def run(
     settings: Thresh | HeavyThresh,
     stream: BitStream | WordStream,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from evolvingdp.core import checks
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class BitStream:
     """`sizes` (groups,) users, whose bits have `means` (groups, epochs)."""
@@ -69,6 +70,7 @@ class BitStream:
         return np.concatenate(drawn)
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class WordStream:
     """`sizes` (groups,) users; in epoch t (from 1) the words of group g are drawn from distributions[which[g, t - 1]]."""
@@ -139,6 +141,7 @@ def drift(horizon: int, start: float, end: float) -> NDArray[np.float64]:
     return np.linspace(start, end, horizon)
 
 
+@checks.draws
 def sampled(counts: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
     """One of each user's words, each alike, (users,), of counts (users, n_words)."""
     below = np.cumsum(counts, axis=1)

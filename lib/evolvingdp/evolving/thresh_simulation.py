@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.core import checks
 from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
 from evolvingdp.evolving.protocol import Release
@@ -88,6 +89,7 @@ class Trace:
         return [Release(*each) for each in zip(epochs, *shown, votes_left, strict=True)]
 
 
+@checks.draws
 def simulate(settings: Thresh, stream: BitStream, rng: np.random.Generator) -> Trace:
     """Releases with exactly the law of `protocol` on bits drawn from `stream`.
 

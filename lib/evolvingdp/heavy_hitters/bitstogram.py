@@ -34,6 +34,7 @@ from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
 _LONGEST = 11  # letters
 
 
+@checks.draws
 @checks.plain
 def hashtogram(rows: int, width: int, epsilon: float, public: np.random.Generator) -> FreqOracle:
     """Hashtogram (Algorithm 7): FreqOracle without signs; the pairwise independent columns of Z are Hadamard's.
@@ -153,6 +154,7 @@ class Bitstogram:
         return BitstogramProtocol(self, bits, final)
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class BitstogramProtocol:
     """A Bitstogram with its public hash functions: collects (or simulates) reports and reads words from them."""

@@ -163,6 +163,7 @@ class BitCounts:
         return BitCounts(self.ones + other.ones, self.n_reports + other.n_reports)
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class RapporProtocol:
     """A `Rappor` with its public hash functions."""

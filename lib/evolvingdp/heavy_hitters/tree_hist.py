@@ -37,6 +37,7 @@ _NEAR = 0.75  # of the cut: what a joint fit is asked for
 _FEW = 1 / 8  # of a row's cells
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class Levels:
     """Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes."""
@@ -158,6 +159,7 @@ class TreeHist:
         return Protocol(self.tree, self.shares, oracles, self)
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class Protocol(Levels):
     """A TreeHist with its public hash functions: collects (or simulates) reports and searches them."""
@@ -226,6 +228,7 @@ class Protocol(Levels):
         return nodes, np.zeros(0)
 
 
+@checks.draws
 @dataclass(frozen=True, eq=False)
 class Algorithm3(Levels):
     """Algorithm 3, two reports a user; without `final` the list is the last level's, and a user reports once."""

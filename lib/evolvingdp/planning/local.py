@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import digamma
 from scipy.stats import binom, norm
 
+from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch, detect_many
 from evolvingdp.core.reports import BITS, Hashed, Report, best_report
 from evolvingdp.core.seeds import stream
@@ -42,6 +43,7 @@ _NORMAL /= _NORMAL.std()
 Array = NDArray[np.float64]
 
 
+@checks.draws
 def moving(question: Question, rng: Generator) -> Array:
     """The share in every period, (periods,): it starts at the level and jumps up or down at random places, within [0, 1]."""
     places = np.sort(rng.choice(question.periods - 1, size=question.moves, replace=False)) + 2 if question.moves else ()
@@ -54,6 +56,7 @@ def moving(question: Question, rng: Generator) -> Array:
     return steps(question.periods, question.level, changes)
 
 
+@checks.draws
 def bits(question: Question, rng: Generator) -> BitStream:
     """Users whose readings are drawn afresh from `moving`."""
     return BitStream.make([question.users], moving(question, rng), question.readings)

@@ -53,6 +53,7 @@ def planned_monitor(law: Calibration, horizon: int, n_elements: int, n_events: i
     return Plan(ThresholdMonitorEvolving.calibrated(law, threshold), threshold + missed)
 
 
+@checks.draws
 def solve(
     monitor: ThresholdMonitorEvolving, inputs: Iterable[ArrayLike], n_elements: int, rng: np.random.Generator
 ) -> list[NDArray[np.int64]]:

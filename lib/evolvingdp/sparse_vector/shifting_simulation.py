@@ -35,6 +35,7 @@ class Outcome:
         return {one.name: float(self.found[stream.family == number].mean()) for number, one in enumerate(stream.families)}
 
 
+@checks.draws
 def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of `shifting.solve` on `stream`.  Raises ValueError where all counters are needed and do not fit, and where
     users would be deleted for the steps that they are in."""
@@ -76,6 +77,7 @@ def simulate(monitor: ThresholdMonitorEvolving, stream: ShiftingStream, rng: np.
     return Outcome(found, absent, single)
 
 
+@checks.draws
 def crossing(noise: Any, threshold: float, stream: ShiftingStream, rng: np.random.Generator) -> NDArray[np.bool_]:
     """(events,): whether each event's size and a draw of `noise` reach the threshold, independently.
 
@@ -101,6 +103,7 @@ def _places(stream: ShiftingStream, count: int, rng: np.random.Generator) -> tup
     return places[:, 0], places[:, 1]
 
 
+@checks.draws
 def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of a histogram in every step; weights of different elements and steps are independent given the data."""
     absent_share, single_share = method.noise.sf(method.threshold - np.array([0.0, 1.0])).tolist()
@@ -109,6 +112,7 @@ def simulate_histogram(method: Histogram, stream: ShiftingStream, rng: np.random
     return Outcome(crossing(method.noise, method.threshold, stream, rng), absent, single)
 
 
+@checks.draws
 def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.random.Generator) -> Outcome:
     """One run of repeated AboveThreshold, asked for every element in every step in order of the elements' numbers."""
     events = np.arange(stream.n_events, dtype=np.int64)
@@ -122,6 +126,7 @@ def simulate_threshold(method: AboveThreshold, stream: ShiftingStream, rng: np.r
     return _scan(method, stream.sizes, stream.steps * asked + events, stream.horizon * asked, present, rng)
 
 
+@checks.draws
 def ask(method: AboveThreshold, values: ArrayLike, rng: np.random.Generator) -> NDArray[np.bool_]:
     """The answers to queries of these `values` (queries,), one after the other; no once it has halted."""
     array = np.asarray(values)
@@ -167,6 +172,7 @@ def _scan(
     return Outcome(found, *false)
 
 
+@checks.draws
 def simulate_drawn(
     monitor: ThresholdMonitorEvolving, n_users: int, laws: ArrayLike, rng: np.random.Generator
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

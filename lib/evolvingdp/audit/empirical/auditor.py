@@ -87,6 +87,7 @@ def lower_bound(hits: tuple[int, int], runs: int, delta: float = 0.0, confidence
     return limits.separate(hits, runs, delta, confidence)
 
 
+@checks.draws
 def audit(
     mechanism: Mechanism,
     inputs: Sequence[Any],

@@ -53,6 +53,7 @@ Settings = Thresh | Once | Reserve
 Run = tuple[Array, Array]  # bias and standard error of every epoch of every stream, (horizon, streams)
 
 
+@checks.draws
 @dataclass(frozen=True)
 class Choice:
     """The `method` of the smallest `regret`, which is the largest over the streams. `predicted`: mean errors, by method and
@@ -82,6 +83,7 @@ class Choice:
         return follow(self.settings[name], stream, rng, name, self.online)
 
 
+@checks.draws
 def follow(
     settings: Settings, stream: BitStream, rng: np.random.Generator, method: str = "once", online: bool = False
 ) -> Array:

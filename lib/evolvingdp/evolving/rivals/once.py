@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # a user's side and a simulation need none
 _AT_ONCE = 1 << 22  # numbers of words of groups of lots
 
 
+@checks.draws
 @dataclass(frozen=True)
 class Lots:
     """Which epoch each user reports in: uniform over epochs 1, 1 + every, ..., independently of data and of other users."""
@@ -186,11 +187,13 @@ def check_words(counts: NDArray[np.integer], n_users: int, n_words: int) -> NDAr
     return counts
 
 
+@checks.draws
 def start(settings: Once, rng: np.random.Generator) -> State:
     """Before the first epoch: users draw their lots."""
     return State(0, settings.lots.deal(rng), settings)
 
 
+@checks.draws
 def step(
     settings: Once, state: State, counts: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
 ) -> tuple[State, Tally]:
@@ -207,6 +210,7 @@ def step(
     return state, Tally(named * len(reporters), named[:, None] * sums)
 
 
+@checks.draws
 def run(
     settings: Once,
     stream: BitStream | WordStream | ArrayLike,
@@ -244,6 +248,7 @@ def _held(settings: Once, values: Any) -> Callable[[int], NDArray[np.int64]]:
     return lambda epoch: np.eye(settings.n_words, dtype=np.int64)[table[epoch - 1].astype(np.int64)]
 
 
+@checks.draws
 def simulate(settings: Once, stream: BitStream | WordStream, rng: np.random.Generator) -> Tally:
     """The same law at a cost that does not grow with the number of users."""
     same_sizes(settings, stream)
@@ -251,6 +256,7 @@ def simulate(settings: Once, stream: BitStream | WordStream, rng: np.random.Gene
     return Tally(reports.sum(axis=0), draw_sums(settings.report, stream, settings.lots.epochs, reports, rng))
 
 
+@checks.draws
 def draw_sums(
     report: Report,
     stream: BitStream | WordStream,

@@ -139,6 +139,7 @@ class State:
     settings: Reserve  # whose state it is: `step` refuses it for others
 
 
+@checks.draws
 def start(settings: Reserve, rng: np.random.Generator) -> State:
     """Before the first epoch: users draw their roles."""
     order, (steady, *crews) = rng.permutation(settings.n_users), settings.parts
@@ -148,6 +149,7 @@ def start(settings: Reserve, rng: np.random.Generator) -> State:
     return State(Server(settings), roles, settings)
 
 
+@checks.draws
 def step(
     settings: Reserve, state: State, counts: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
 ) -> tuple[State, Release]:
@@ -171,6 +173,7 @@ def step(
     return State(server, state.roles, settings), server.release()
 
 
+@checks.draws
 def run(
     settings: Reserve,
     stream: BitStream | WordStream,
@@ -187,6 +190,7 @@ def run(
     return releases
 
 
+@checks.draws
 def simulate(settings: Reserve, stream: BitStream | WordStream, rng: np.random.Generator) -> list[Release]:
     """The same law at a cost that does not grow with the number of users."""
     same_sizes(settings, stream)

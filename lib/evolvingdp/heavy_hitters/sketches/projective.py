@@ -92,6 +92,7 @@ class PointCounts(Sketch):
         return np.array([self.space.supporting(row) for row in self.sums])
 
 
+@checks.draws
 @dataclass(frozen=True)
 class ProjectiveOracle(FreqOracle):
     """A `FreqOracle` whose users report points: `draw` makes one.  Means, medians and merging are FreqOracle's."""
