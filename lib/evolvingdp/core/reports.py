@@ -112,7 +112,9 @@ class Report(Support):
 
         A report supports two values u and v with probability a + b (f_u + f_v) (`pairs`). With r, other and gain as above
         supports have the covariance D + (a - other^2) 11' + (b - other gain) (f1' + 1f') - gain^2 ff', D = r - a - 2 b f,
-        and what is added to D is negative semidefinite: its matrix of two rows is. For sets of one value D = r: Pearson's.
+        and what is added to D is negative semidefinite: its matrix of two rows is, of sets with the determinant
+        (w - 1)(k - w - 1)(k own - w)^2 / ((k - 2)^2 (k - 1)^3), of supports that are independent given the own value with
+        -gain^2 as its one entry. For sets of one value D = r: Pearson's.
         """
         neither, one = self.pairs
         ends = (self.other - neither + np.clip(share, 0, 1) * (self.gain - 2 * (one - neither)) for share in (low, high))
