@@ -31,7 +31,7 @@ from evolvingdp.planning import planner
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import TRUST, Question
 
-STATISTICS = (*("mean", "frequencies", "hot") * 4, *("words",) * 2)
+STATISTICS = (*("mean", "frequencies", "hot") * 4, *("words",) * 3)
 WITHIN = 0.15
 RUNS = 100  # at least; and until a measured error is known so well,
 PRECISE = 0.04  # relative standard error, to tell 15 %: errors of one run can be one draw
@@ -41,21 +41,22 @@ OF_A_LIST = ("every user in every period", "each user once")  # whose errors of 
 
 def drawn(rng: np.random.Generator) -> tuple[Question, int]:
     """A question of a size that can be run user by user, a hundred times (a search for words is simulated exactly), and how
-    many changes there are in truth."""
-    statistic = str(rng.choice(STATISTICS))
+    many changes there are in truth. A curator who counts words is asked for them at the end every other time."""
+    statistic, trust = str(rng.choice(STATISTICS)), str(rng.choice(TRUST))
+    counted, at_the_end = statistic == "words" and trust == "curator", rng.random() < 0.5
     periods = int(2 ** rng.uniform(1, 4.7))
     mean, words, unit = statistic == "mean", statistic == "words", str(rng.choice(["report", "period", "user", "user"]))
     shares = (-2.5, -1) if words else (-1.3, -0.02) if mean else (-2.3, -0.5)
     question = Question(
         statistic,
-        str(rng.choice(TRUST)),
+        trust,
         unit,
-        int(10 ** (rng.uniform(4.5, 6.5) if words else rng.uniform(2.3, 3.4))),
+        int(10 ** (rng.uniform(3.3, 4.3) if counted else rng.uniform(4.5, 6.5) if words else rng.uniform(2.3, 3.4))),
         periods,
         int(rng.choice([1, 1, 3, 100, 10**6] if mean and unit != "report" else [1, 3])),  # a report each
         changes=int(rng.choice([0, 0, 1, 2, 3, 5])),
         change=float(np.round(rng.uniform(0.02, 0.5 if mean else 0.2), 3)),
-        target=str(rng.choice(["period", "period", "window", "cumulative"])),
+        target="cumulative" if counted and at_the_end else str(rng.choice(["period", "period", "window", "cumulative"])),
         window=int(rng.integers(1, periods + 1)),
         epsilon=float(np.round(10 ** rng.uniform(-0.5, 1.0), 3)),
         delta=float(rng.choice([0.0, 1e-6, 1e-9])),

@@ -103,7 +103,7 @@ def detected(online: bool) -> Truth:
         data, own = _data(question, seed)
         tally, bit = once.run(settings, data, **_generators(seed)), question.statistic == "mean"
         found = settings.detect(tally, words=np.array([int(bit)]), online=online).estimates[:, [int(bit)]]
-        return (_told(found[:, 0])[:, None] if bit else np.nan_to_num(found)) - own[:, :1]
+        return _pooled(question, (_told(found[:, 0])[:, None] if bit else np.nan_to_num(found)) - own[:, :1])
 
     return truth
 
@@ -125,7 +125,7 @@ def followed(question: Question, settings: Any, seed: int) -> Array:
             held = data.counts(epoch, rngs["words"])[: settings.n_users]
             state, release = thresh_protocol.step(settings, state, held, rngs["public"], rngs["private"])
             found.append(release.estimate)
-    return np.asarray(_told(np.array(found, dtype=float))[:, None] - own)
+    return _pooled(question, _told(np.array(found, dtype=float))[:, None] - own)
 
 
 def _words_held(question: Question, holders: int, rng: np.random.Generator, alike: int = 1) -> NDArray[np.int64]:
@@ -136,12 +136,21 @@ def _words_held(question: Question, holders: int, rng: np.random.Generator, alik
 
 
 def shown(question: Question, settings: Histogram, seed: int) -> Array:
-    """The first word, where it is shown, by the readings that count, beside all that there are."""
-    rng = stream(seed, "words")
-    everything = _words_held(question, question.users * question.readings * question.pooled, rng)
-    count = counted(question)
-    noisy = settings.noisy(rng.multivariate_hypergeometric(everything, count), stream(seed, "private"))[:1]
-    return np.asarray(noisy / count - everything[0] / everything.sum())[:, None]
+    """The first word, where it is shown, by the readings that count, user by user, beside all that there are."""
+    rng, weights = stream(seed, "words"), 1 / np.arange(2.0, 201.0)
+    law = np.append(question.level, (1 - question.level) * weights / weights.sum())
+    held = rng.choice(200, p=law, size=(question.users, question.pooled, question.readings))
+    if question.unit == "user":  # of which one counts
+        all_of_them = held.reshape(question.users, -1)
+        inputs = np.take_along_axis(all_of_them, rng.integers(all_of_them.shape[1], size=(question.users, 1)), 1).ravel()
+    elif question.unit == "period":
+        which = rng.integers(question.readings, size=(question.users, question.pooled, 1))
+        inputs = np.take_along_axis(held, which, 2).ravel()
+    else:
+        inputs = held.ravel()
+    _, told = settings.count(settings.start(len(inputs)), inputs, stream(seed, "private"))
+    noisy = told.weights[told.elements == 0] / len(inputs) if 0 in told.elements else np.array([np.nan])
+    return np.asarray(noisy - np.mean(held == 0))[:, None]
 
 
 def counted(question: Question) -> int:

@@ -4,7 +4,7 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const box of document.querySelectorAll(".explorer")) {
     const told = JSON.parse(box.querySelector("script").textContent);
     const fields = [...box.querySelectorAll("input, select")];
-    const draw = box.classList.contains("ranked") ? ranks(box, told.methods) : dots(box);
+    const draw = box.classList.contains("ranked") ? ranks(box, told.methods, told.said) : dots(box);
     const show = () => {
       for (const slider of box.querySelectorAll("input")) {
         const said = slider.dataset.values.split("|")[slider.value];
@@ -31,7 +31,7 @@ const dots = (box) => {
 };
 
 // The planner: a row for each method that serves, best first, and what to type.
-const ranks = (box, methods) => {
+const ranks = (box, methods, said) => {
   const row = (head, ...cells) => {
     const made = document.createElement("tr");
     made.append(document.createElement("th"), ...cells.map(() => document.createElement("td")));
@@ -41,8 +41,7 @@ const ranks = (box, methods) => {
   };
   return (place, fields) => {
     const ranked = place ? place.split(";").map((one) => one.split(" ")) : [];
-    const said = (error) => (error === "-" ? "" : error);
-    const rows = ranked.map(([method, error, found]) => row(methods[method], said(error), found || ""));
+    const rows = ranked.map(([method, error, found]) => row(methods[method], said[error], found || ""));
     box.querySelector("table").classList.toggle("unnamed", !ranked.some(([, , found]) => found)); // of a mean nothing is found
     box.querySelector("tbody").replaceChildren(...(rows.length ? rows : [row("none: the command says why", "", "")]));
     box.querySelector("code").textContent = [

@@ -21,7 +21,7 @@ from typing import Any
 
 from evolvingdp.book.numerals import readable
 from evolvingdp.planning import planner
-from evolvingdp.planning.answer import CannotServeError, Expected, Method
+from evolvingdp.planning.answer import CannotServeError, Expected, Method, remark
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shown import number
 
@@ -137,6 +137,8 @@ def page(grid: Grid) -> str:
         f'<tr><th scope="row">{escape(method)}</th><td>{_error(error)}</td><td>{found}</td></tr>'
         for method, error, found in grid.at(start)
     )
+    errors = {error for at in places() for _, error, _ in grid.at(at)}
+    told = {"methods": grid.methods, "places": grid.answers, "said": {error: _error(error) for error in sorted(errors)}}
     named = "" if any(found for *_, found in grid.at(start)) else ' class="unnamed"'
     return (
         '<div class="explorer ranked" id="explorer-planner"><p><strong>Which method, and with what error</strong></p>'
@@ -145,12 +147,13 @@ def page(grid: Grid) -> str:
         '<th scope="col">method</th><th scope="col">standard error</th><th scope="col">found from</th></tr></thead>'
         f'<tbody aria-live="polite">{rows}</tbody></table>'
         f"<p>The whole answer: <code>{command(start)}</code></p>"
-        f'<script type="application/json">{json.dumps({"methods": grid.methods, "places": grid.answers})}</script></div>'
+        f'<script type="application/json">{json.dumps(told)}</script></div>'
     )
 
 
 def _error(error: str) -> str:
-    return "" if error == NONE else error
+    """As the page shows it."""
+    return "" if error == NONE else ", ".join(filter(None, (error, remark(float(error.replace(",", ""))))))
 
 
 def _field(field: Field) -> str:
@@ -201,4 +204,4 @@ def _best(told: list[tuple[str, str, str]]) -> str:
     if not told:
         return "<td>none</td>"
     method, error, found = told[0]
-    return f"<td><strong>{readable(f'from {found}' if found else error)}</strong> {escape(method)}</td>"
+    return f"<td><strong>{readable(f'from {found}' if found else _error(error))}</strong> {escape(method)}</td>"

@@ -127,3 +127,12 @@ def test_two_words_of_few_users_are_dealt_independently():
         for b in _compositions(2, parts)
     }
     assert fits(seen, law, draws) > ALPHA
+
+
+def test_a_quantile_is_the_least_count_that_is_reached_with_the_probability():
+    """As scipy's, exactly: few and many trials, a chance of 0 and 1, and far out on either side."""
+    shares = np.concatenate([stream(0, "quantile").random(200), [1e-12, 1e-6, 1 - 1e-6]])
+    for trials in (0, 1, 40, 10**5, 10**9):
+        for chance in (0.0, 1e-9, 1 / 365, 0.3, 0.97, 1.0):
+            found = sampling.binomial_quantile(shares, trials, chance)
+            assert found.tolist() == binom.ppf(shares, trials, chance).tolist()

@@ -406,13 +406,33 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
         ),
         (
             "stable histogram",
-            Question("words", "curator", users=30_000, periods=4, readings=3, target="cumulative", epsilon=2.0, share=0.1),
+            Question("words", "curator", users=3000, periods=4, readings=3, target="cumulative", epsilon=2.0, share=0.1),
             500,
+        ),
+        (
+            "stable histogram, once at the end",
+            Question("words", "curator", users=10_000, periods=6, target="cumulative", epsilon=1.0, share=0.02),
+            300,
         ),
         (
             "stable histogram",
             Question("words", "curator", "period", users=3000, periods=9, target="window", window=2, epsilon=0.5, share=0.1),
             500,
+        ),
+        (
+            "each user once, changes found afterwards",
+            Question(users=3000, periods=20, epsilon=2.0, change=0.4, target="window", window=5),
+            200,
+        ),
+        (
+            "each user once, changes found as they come",
+            Question("frequencies", users=1500, periods=24, epsilon=4.0, items=3, share=0.3, target="window", window=6),
+            250,
+        ),
+        (
+            "each user once, with a reserve that is called at a change",
+            Question(users=3000, periods=20, epsilon=2.0, change=0.4, changes=1, target="window", window=7),
+            200,
         ),
         ("running sums, the best tree", Question(trust="curator", delta=0.0, periods=60, target="cumulative"), 400),
         ("THRESH, tuned", Question(users=10_000, periods=16, epsilon=6.0, readings=50_000, change=0.1), 250),
@@ -426,6 +446,15 @@ def test_a_prediction_is_the_error_of_the_protocol_user_by_user(name, question, 
     settings, predicted, question = settled(method, question), error(name, question), method.less(question)
     squares = np.concatenate([np.square(TRUTHS[name](question, settings, 40_000 + run)[:, 0]) for run in range(runs)])
     assert math.sqrt(np.nanmean(squares)) == pytest.approx(predicted, rel=0.1)
+
+
+@pytest.mark.parametrize("online", [False, True])
+def test_a_window_of_one_stretch_has_what_its_pairs_of_periods_share(online):
+    """By hand, two periods of four: 1/4 of all reports each; or all that came, then half of them, a third, a quarter."""
+    question = Question(users=100, periods=4, changes=0, target="window", window=2)
+    same, next_to = {False: (1 / 4, 2 / 4), True: (25 / 12 / 4, 13 / 12 / 3)}[online]  # of pairs, in one order or in both
+    assert local.weight_of_a_period(question, online) == pytest.approx((2 * same + next_to) / 4)
+    assert local.weight_of_a_period(replace(question, target="period"), online) == pytest.approx(same)
 
 
 @pytest.mark.parametrize("unit", ["report", "period", "user"])

@@ -11,9 +11,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import expit, log_ndtr, ndtr
-from scipy.stats import binom
 
 from evolvingdp.core import checks
 
@@ -60,7 +59,7 @@ def _root(increasing: Callable[[float], float]) -> float:
         high = min(2 * high, 700.0)
     if increasing(high) < 0:
         return high
-    root = float(brentq(increasing, 1e-300, high, xtol=1e-15, rtol=1e-13))
+    root = float(scipy.optimize.brentq(increasing, 1e-300, high, xtol=1e-15, rtol=1e-13))
     while increasing(root) > 0:  # the finder may end a little beyond
         root *= 1 - 1e-13
     return root
@@ -97,7 +96,7 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
         low, high = math.floor(mean - spread), math.ceil(min(n_reports, mean + spread))
     truthful = np.arange(low, high + 1)
     gain = -np.expm1(np.minimum(0.0, epsilon - (2.0 * truthful - n_reports) * epsilon_of_one))
-    found = float(np.sum(binom.pmf(truthful, n_reports, keep) * gain))
+    found = float(np.sum(scipy.stats.binom.pmf(truthful, n_reports, keep) * gain))
     return (1 + 1e-7) * found + 1e-30 if many else found
 
 

@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
+from scipy import special
 
 from evolvingdp.core import checks
 
@@ -65,7 +66,7 @@ def penalty(horizon: int, dimensions: int = 1, false_alarm: float = 0.05) -> flo
             return float(special.logsumexp(places + np.log(tails))) - math.log(false_alarm)
 
     high = dimensions + 60 + 6 * math.log(horizon) + 20 * math.sqrt(2 * dimensions)
-    return float(optimize.brentq(excess, 0.0, high))
+    return float(scipy.optimize.brentq(excess, 0.0, high))
 
 
 @checks.plain

@@ -16,8 +16,8 @@ from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft
 
 from evolvingdp.core import checks
 
@@ -84,13 +84,13 @@ class Geometry:
 
     @cached_property
     def _spectrum(self) -> NDArray[Any]:
-        return np.asarray(np.conj(fft.rfft(np.bincount(self.block, minlength=self.points).astype(float))))
+        return np.asarray(np.conj(scipy.fft.rfft(np.bincount(self.block, minlength=self.points).astype(float))))
 
     def supporting(self, counts: NDArray[np.integer]) -> NDArray[np.int64]:
         """Of `counts` (points,) of reports, how many support each point, (points,): a correlation with the block."""
         if self.size == 1:
             return np.asarray(counts, dtype=np.int64)
-        found = fft.irfft(fft.rfft(counts.astype(float)) * self._spectrum, self.points)
+        found = scipy.fft.irfft(scipy.fft.rfft(counts.astype(float)) * self._spectrum, self.points)
         return np.asarray(np.rint(found).astype(np.int64))
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, ndtri
 
 from evolvingdp.core import checks
 
@@ -68,6 +69,26 @@ def blocks(length: int, size: int) -> Iterator[NDArray[np.int64]]:
     """range(length) in consecutive pieces of at most `size`."""
     for first in range(0, length, size):
         yield np.arange(first, min(first + size, length))
+
+
+def binomial_quantile(share: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
+    """The least count that Bin(trials, chance) reaches, or stays below, with this probability; arrays of shapes that go
+    together. As `scipy.stats.binom.ppf`, whose module takes longer to load than all the rest."""
+    share, trials, chance = np.broadcast_arrays(share, np.asarray(trials, dtype=float), np.clip(chance, 0, 1))
+    mean, z = trials * chance, ndtri(share)
+
+    def enough(count: NDArray[np.float64]) -> NDArray[np.bool_]:
+        inside = (count >= 0) & (count < trials)
+        reached = betainc(np.where(inside, trials - count, 1.0), np.where(inside, count + 1, 1.0), 1 - chance)
+        return np.asarray(np.where(inside, reached >= share, count >= trials))
+
+    near = np.ceil(mean + np.sqrt(mean * (1 - chance)) * z + (1 - 2 * chance) * (z * z - 1) / 6 - 0.5)
+    found = np.clip(near, 0, trials)  # by Cornish and Fisher, and then by single steps
+    while (more := ~enough(found)).any():
+        found = found + more
+    while (less := enough(found - 1)).any():
+        found = found - less
+    return np.asarray(found)
 
 
 @checks.draws

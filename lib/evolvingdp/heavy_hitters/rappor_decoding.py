@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg, optimize, sparse, stats
+from scipy import linalg, sparse
 
 from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor, RapporProtocol
 
@@ -128,9 +129,9 @@ def _of_all(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
     dispersion = _dispersion(target - weighted @ solution, len(solution))
     error = np.sqrt(dispersion * np.where(lost, _NOT_TOLD_APART**2, np.diag(inverse)))
     if lost.any():
-        return optimize.nnls(weighted.toarray(), target)[0], solution, error, dispersion
+        return scipy.optimize.nnls(weighted.toarray(), target)[0], solution, error, dispersion
     square = linalg.cholesky((weighted.T @ weighted).toarray())  # the same fit, of as many equations as candidates
-    fit = optimize.nnls(square, linalg.solve_triangular(square, right, trans="T"))[0]
+    fit = scipy.optimize.nnls(square, linalg.solve_triangular(square, right, trans="T"))[0]
     return fit, solution, error, dispersion
 
 
@@ -150,7 +151,7 @@ def _of_some(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
         chosen = np.flatnonzero(solution > error * np.sqrt(2 * np.log(len(fit))))
         chosen = np.union1d(chosen[np.argsort(-solution[chosen])][: len(target) // 2], len(fit) - 1)
         fit = np.zeros(weighted.shape[1])
-        fit[chosen] = optimize.nnls(weighted[:, chosen].toarray(), target)[0]
+        fit[chosen] = scipy.optimize.nnls(weighted[:, chosen].toarray(), target)[0]
     return fit, solution, error, dispersion
 
 
@@ -183,7 +184,7 @@ def _p_values(
     inverse, lost = _inverse(weighted)
     solution = inverse @ (weighted.T @ target)
     without = target - weighted @ solution + (weighted @ (inverse * (solution / np.diag(inverse))))[:, :-1].T
-    bound = _CUT * np.median(np.abs(without), axis=1, keepdims=True) / float(stats.norm.isf(0.25))
+    bound = _CUT * np.median(np.abs(without), axis=1, keepdims=True) / float(scipy.stats.norm.isf(0.25))
     each = weight * np.clip(without, -bound, bound)
     scores = (each * design[:, :-1].T.toarray()).sum(axis=1)
     return np.asarray(np.where(lost[:-1], 1.0, _tail(each.reshape(len(each), -1, settings.n_bits), scores)))
@@ -195,11 +196,11 @@ def _tail(values: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[n
     mean = values.mean(axis=2)
     second, third = (((values - mean[:, :, None]) ** power).mean(axis=2).sum(axis=1) for power in (2, 3))
     deviation = np.maximum(np.sqrt(second), 1e-100)
-    known = stats.pearson3.sf((scores - mean.sum(axis=1)) / deviation, third / deviation**3)
+    known = scipy.stats.pearson3.sf((scores - mean.sum(axis=1)) / deviation, third / deviation**3)
     return np.asarray(np.where(second > 0, known, 1.0))
 
 
 def _adjusted(p_value: NDArray[np.float64]) -> NDArray[np.float64]:
     """Benjamini and Hochberg's adjusted p-values times Storey's share of candidates that nobody reported."""
     nobody = min(1.0, (np.sum(p_value > _NULL_FROM) + 1) / (len(p_value) * (1 - _NULL_FROM)))
-    return np.asarray(stats.false_discovery_control(p_value) * nobody)
+    return np.asarray(scipy.stats.false_discovery_control(p_value) * nobody)

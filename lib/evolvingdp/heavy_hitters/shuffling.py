@@ -26,14 +26,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft
-from scipy.optimize import brentq
 from scipy.special import logsumexp
-from scipy.stats import binom
 
 from evolvingdp.core import checks
 from evolvingdp.core.olh import OLH
+from evolvingdp.core.sampling import binomial_quantile
 
 _GRID = 16  # 2^16 points, or more where the sums of so many users need them
 _FINEST = 22  # 2^22 points at most: the bound holds on any grid, and is looser on a coarse one
@@ -93,7 +92,7 @@ class Shuffled:
         scale = _log_mean(places * step, chances, tilt)
         one = np.zeros(size)
         np.add.at(one, places.astype(np.int64) % size, chances * np.exp(tilt * places * step - scale))
-        law = fft.irfft(fft.rfft(one) ** n, size)[: size // 2]  # of sums of 0 and more
+        law = scipy.fft.irfft(scipy.fft.rfft(one) ** n, size)[: size // 2]  # of sums of 0 and more
         sums = np.arange(size // 2) * step
         inside = math.exp(n * scale) * float(np.maximum(law, 0) @ (sums * np.exp(-tilt * sums))) / n
         far = tilt + more
@@ -142,7 +141,7 @@ def fewest(n_users: int, share: float, delta: float) -> tuple[int, float]:
         raise ValueError(f"share must lie in (0, 1], got {share!r}")
     if share == 1:
         return n_users, delta
-    return 1 + int(binom.ppf(_RARE * delta, n_users - 1, share)), (1 - _RARE) * delta
+    return 1 + int(binomial_quantile(_RARE * delta, n_users - 1, share)), (1 - _RARE) * delta
 
 
 def _log_mean(worth: NDArray[np.float64], chances: NDArray[np.float64], tilt: float) -> float:
@@ -159,7 +158,7 @@ def _centre(worth: NDArray[np.float64], chances: NDArray[np.float64]) -> float:
     high = 1 / worth[0]
     while mean(high) <= 0:
         high *= 2
-    return float(brentq(mean, 0.0, high)) if mean(0.0) < 0 else 0.0
+    return float(scipy.optimize.brentq(mean, 0.0, high)) if mean(0.0) < 0 else 0.0
 
 
 def _last(spent: Callable[[float], float], good: float, other: float, near: float) -> float:
@@ -169,7 +168,8 @@ def _last(spent: Callable[[float], float], good: float, other: float, near: floa
         return other
     if excess(good) >= 0:
         return good
-    place, back = float(brentq(excess, good, other, xtol=near / 2, rtol=1e-12)), math.copysign(near / 2, good - other)
+    place = float(scipy.optimize.brentq(excess, good, other, xtol=near / 2, rtol=1e-12))
+    back = math.copysign(near / 2, good - other)
     while excess(place) > 0:
         place = min(place + back, good) if back > 0 else max(place + back, good)
     return place

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import pearson3
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import geometry
@@ -151,7 +151,7 @@ class TreeHist:
 
     def by_chance(self, level: int, n_users: int, cut: float) -> float:
         """The probability that the estimate of a word that nobody holds reaches `cut` at `level`."""
-        return float(pearson3.sf(cut / self.level_error(level, n_users), self.skew(level, n_users)))
+        return float(scipy.stats.pearson3.sf(cut / self.level_error(level, n_users), self.skew(level, n_users)))
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""

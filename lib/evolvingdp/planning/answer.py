@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from scipy.optimize import brentq
+import scipy
 
 from evolvingdp.planning.question import Question
 
 if TYPE_CHECKING:
     from evolvingdp.planning.shuffled import Mixed
 
+_USELESS = 0.29  # the standard error of a share that is guessed
 BETA = 0.05  # of what is missed, or listed and held by nobody
 RUNGS = (10, 11, 12, 14, 16, 18, 20, 22, 25, 28, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90)
 LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
@@ -42,8 +43,17 @@ def turn(
         return min(max(to(math.exp(place)), min(bad, good)), max(bad, good))
 
     ends = {math.log(bad): bad, math.log(good): good}
-    root = step / 2 + brentq(lambda place: max(-9.0, min(9.0, off(ends.get(place) or value(place)))), *ends, xtol=abs(step))
+
+    def bounded(place: float) -> float:
+        return max(-9.0, min(9.0, off(ends.get(place) or value(place))))
+
+    root = step / 2 + scipy.optimize.brentq(bounded, *ends, xtol=abs(step))
     return next((one for more in (0, 1, 3, 7, 15, 31) if off(one := value(root + more * step)) <= 0), good)
+
+
+def remark(standard_error: float | None) -> str:
+    """What has to be said of an error that says nothing."""
+    return "no better than a guess" if (standard_error or 0.0) > _USELESS else ""
 
 
 class CannotServeError(Exception):

@@ -14,8 +14,7 @@ from functools import lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binom, norm
+import scipy
 
 from evolvingdp.core.noise import Array, IntegerNoise, Laplace
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
@@ -46,7 +45,7 @@ def _ordinary(users: int, usual: float) -> tuple[Array, Array]:
     reach = RARE / 3 + math.sqrt(RARE**2 / 9 + 2 * RARE * variance)  # by Bernstein's inequality
     counts = np.linspace(max(0.0, mean - 5 * math.sqrt(variance)), min(users, mean + reach), PLACES)
     counts = np.unique(np.append(np.ceil(counts), users))
-    chances = np.diff(-binom.sf(counts, users, usual), prepend=-1.0)
+    chances = np.diff(-scipy.stats.binom.sf(counts, users, usual), prepend=-1.0)
     return counts, chances
 
 
@@ -65,7 +64,7 @@ def _quiet(question: Question, made: Made, sf: Callable[[Array], Array], held: b
     low = high = made.threshold if held else 0.0
     while excess(high) > 0:
         low, high = high, 2 * high + 1
-    found = float(brentq(excess, low, high)) * (1 + 1e-9) if low < high else low
+    found = float(scipy.optimize.brentq(excess, low, high)) * (1 + 1e-9) if low < high else low
     return replace(made, threshold=float(math.ceil(found)) if isinstance(made.noise, IntegerNoise) else found)
 
 
@@ -142,7 +141,7 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     level = settings.error(1, 2 * BETA) / counted
     if level > 1:
         raise CannotServeError("more than all users would have to hold a word")
-    found = (settings.threshold + float(norm.isf(BETA)) * error(level)) / counted if left_out else level
+    found = (settings.threshold + float(scipy.stats.norm.isf(BETA)) * error(level)) / counted if left_out else level
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     size = error(question.level) / counted
     if isinstance(settings.noise, Laplace) and not left_out:

@@ -13,14 +13,15 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma
-from scipy.stats import binom, norm
+from scipy.special import digamma, ndtri
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch, detect_many
 from evolvingdp.core.reports import BITS, Hashed, Report, best_report
+from evolvingdp.core.sampling import binomial_quantile
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.constants import most_users, unit
 from evolvingdp.evolving.rivals.choosing import filled, voted
@@ -37,7 +38,7 @@ _FEW_REPORTS = 20  # of an answer
 _DRAWN = 12_000  # periods that a prediction simulates, of all its runs
 _MOST_RUNS, _FEW_RUNS = 250, 5
 _SEEN = 1.25  # how much larger a change has to be than the lowest threshold
-_NORMAL = norm.ppf((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
+_NORMAL = ndtri((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
 _NORMAL /= _NORMAL.std()
 
 Array = NDArray[np.float64]
@@ -194,9 +195,10 @@ def _runs(question: Question, streams: int) -> int:
 
 
 def summed_up(question: Question, errors: Array, weight: float, note: str = "") -> Expected:
-    """Root mean square and 95 % over periods and streams, (runs, periods), of errors about the population's shares; what the
-    users' own mean of a period adds is added, for estimates in which this period's reports have so much `weight`."""
-    own = (1 - 2 * weight) * averaged(question, lambda share: share * (1 - share)) / question.users / question.readings
+    """Root mean square and 95 % over answers and streams, (runs, answers), of errors about the population's shares; what the
+    users' own mean of an answer's periods adds is added, where a period's reports have so much `weight` in it."""
+    of_one = averaged(question, lambda share: share * (1 - share)) / question.users / question.readings
+    own = (1 / question.pooled - 2 * weight) * of_one
     squares = np.mean(errors**2, axis=1)
     square = float(np.mean(squares))
     whole = math.sqrt(max(square + own, 0.0))
@@ -206,9 +208,15 @@ def summed_up(question: Question, errors: Array, weight: float, note: str = "") 
 
 
 def weight_of_a_period(question: Question, online: bool) -> float:
-    """In the average of a stretch without a change, in hindsight, or of those of its periods that have come."""
-    stretch = question.periods / (question.moves + 1)
-    return float(digamma(stretch + 1) - digamma(1)) / stretch if online else 1 / stretch
+    """Of an answer's own periods, each, in the averages of stretches without a change, in hindsight or of what has come of
+    them, that it is the mean of: of all pairs of periods, by how far they are apart; stretches are of one length."""
+    stretch, apart = question.periods / (question.moves + 1), np.arange(question.pooled)
+    if online:
+        pairs = np.maximum(digamma(stretch + 1) - digamma(apart + 1), 0)
+    else:
+        pairs = np.where(apart, 2, 1) * np.maximum(1 - apart / stretch, 0)
+    of_all = (1 - apart / question.pooled) / (1 - apart / question.periods)  # pairs in a window, of those in all periods
+    return float(np.mean(pairs * of_all)) / stretch
 
 
 @lru_cache(maxsize=4)
@@ -218,13 +226,13 @@ def _told(question: Question, settings: Once, runs: int) -> tuple[Array, Array, 
     shares, report, left = _moving(question, runs).T, settings.report, np.full(runs, float(settings.n_users))
     uniform, reports = stream(0, "planner", "reports").random((2, runs, question.periods)).T, np.empty(shares.shape)
     for lot, chance in enumerate(1 / np.arange(question.periods, 0, -1)):
-        reports[lot] = binom.ppf(uniform[lot, :, 0], left, chance)
+        reports[lot] = binomial_quantile(uniform[lot, :, 0], left, chance)
         left = left - reports[lot]
     return shares, reports, _estimates(report, uniform[..., 1], reports, shares)
 
 
 def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) -> Array:
-    supports = binom.ppf(uniform, reports, report.other + shares * (report.own - report.other))
+    supports = binomial_quantile(uniform, reports, report.other + shares * (report.own - report.other))
     with np.errstate(invalid="ignore"):
         return np.asarray((supports / reports - report.other) / (report.own - report.other))
 
@@ -237,10 +245,13 @@ def _watched_expected(question: Question, settings: Once, streams: int = 0, onli
 
 
 def _followed(question: Question, estimates: Array, shares: Array, online: bool = True) -> Expected:
-    """Those of a mean are clipped, and none is missing, as `follow` has them."""
+    """Those of a mean are clipped, and none is missing, as `follow` has them; a window has the mean of its periods."""
     mean = question.statistic == "mean"
     found = np.clip([filled(one) for one in estimates.T], 0, 1) if mean else np.nan_to_num(estimates.T)
-    return summed_up(question, found - shares.T, weight_of_a_period(question, online))
+    sums = np.cumsum(np.pad(found - shares.T, ((0, 0), (1, 0))), axis=1)
+    errors = (sums[:, question.pooled :] - sums[:, : -question.pooled]) / question.pooled
+    note = "the mean of the periods' answers" if question.pooled > 1 else ""
+    return summed_up(question, errors, weight_of_a_period(question, online), note)
 
 
 def _called_expected(question: Question, settings: Reserve, streams: int = 0) -> Expected:
@@ -267,7 +278,7 @@ def cut(question: Question, settings: Once, reports: ArrayLike) -> Array:
     does by chance, of which a share that is ordinary holds each."""
     report = settings.report
     ordinary = report.other + question.usual * (report.own - report.other)
-    return np.asarray(binom.isf(BETA / 2 / question.periods / question.items, reports, ordinary))
+    return np.asarray(scipy.stats.binom.isf(BETA / 2 / question.periods / question.items, reports, ordinary))
 
 
 def _hot_expected(question: Question, settings: Once) -> Expected:
@@ -278,9 +289,9 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
         users = question.users
         mean, spread = users / question.periods, math.sqrt(users / question.periods * (1 - 1 / question.periods))
         reports = np.unique(np.linspace(max(0, mean - 6 * spread), min(users, mean + 6 * spread), 201).round())
-        weights = norm.pdf(reports, mean, spread or 1.0)
+        weights = scipy.stats.norm.pdf(reports, mean, spread or 1.0)
         supported = settings.report.other + share * (settings.report.own - settings.report.other)
-        rare = binom.cdf(cut(question, settings, reports), reports, supported)
+        rare = scipy.stats.binom.cdf(cut(question, settings, reports), reports, supported)
         return float(np.average(rare, weights=weights)) - BETA / 2 / question.events
 
     if missed(1.0) > 0:
@@ -289,7 +300,7 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
     return Expected(None, found, found)
 
 
-_FOLLOW: dict[str, Any] = {"targets": PERIOD, "simulated": True, "in_steps": True}
+_FOLLOW: dict[str, Any] = {"targets": ("period", "window"), "simulated": True, "in_steps": True}
 _WATCHED = replace(ONCE, settle=partial(_watched, kind=Hashed))
 METHODS = [
     Method(

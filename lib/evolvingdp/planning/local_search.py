@@ -6,6 +6,7 @@ Errors are those of the last level's reports; `heavy_hitters.planning` chooses t
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import cache, lru_cache
 
 from scipy.special import ndtri
@@ -14,13 +15,13 @@ from evolvingdp.core.geometry import geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.planning import planned, sketch_width
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung, turn
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung
 from evolvingdp.planning.local import enough_reports
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shuffled import Mixed
 
 LARGEST = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
-_LEAST, _MOST, _STEP = 4.0, 4 * 1.05**69, 1.05  # thresholds, in standard errors of whole words
+_LEAST, _STEP, _STEPS = 4.0, 1.05, 69  # thresholds, in standard errors of whole words
 _MISSED = -float(ndtri(BETA))  # standard errors above the threshold, where all but so few words are found
 _RUNGS = 12  # of epsilon that are tried: to less than a third
 
@@ -62,20 +63,15 @@ def _search(epsilon: float, users: int, length: int) -> TreeHist | None:
     error = OLH(epsilon).standard_error(users)
 
     @cache
-    def search(factor: float) -> TreeHist | None:
+    def search(step: int) -> TreeHist | None:
         try:
-            return planned(epsilon, users, factor * error, length=length)
+            return planned(epsilon, users, _LEAST * _STEP**step * error, length=length)
         except ValueError:
             return None
 
-    lowest = _LEAST
-    if not search(_LEAST) and search(_MOST):
-        lowest = turn(lambda factor: -1.0 if search(factor) else 1.0, _LEAST, _MOST, 0.02, _step_above)
-    return search(lowest)
-
-
-def _step_above(factor: float) -> float:
-    return float(_LEAST * _STEP ** math.ceil(math.log(factor / _LEAST, _STEP) - 1e-9))
+    if search(0) or not search(_STEPS):
+        return search(0)
+    return search(bisect_left(range(_STEPS), True, key=lambda step: search(step) is not None))
 
 
 def _found(question: Question, settings: TreeHist) -> float:

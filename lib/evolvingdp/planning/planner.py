@@ -11,7 +11,7 @@ from typing import Any
 
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.planning import curated, hot, local, local_search, texts
-from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, rounded, turn
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, remark, rounded, turn
 from evolvingdp.planning.question import TRUST, Question
 from evolvingdp.planning.shown import number
 from evolvingdp.planning.shuffled import mixed
@@ -19,7 +19,6 @@ from evolvingdp.planning.shuffled import mixed
 _ALONE = (*local.METHODS, *local_search.METHODS, *curated.METHODS, *hot.METHODS)
 METHODS = (*_ALONE, *(mixed(method, method.mixed) for method in _ALONE if method.mixed))
 _SEARCHED = ("readings", "users", "epsilon")  # where a setting that works is looked for, in this order
-_USELESS = 0.29  # the standard error of a share that is guessed
 _TRUSTED = {
     "shuffler": "somebody has to be trusted to mix reports and drop names",
     "curator": "somebody has to be trusted with data before noise is added",
@@ -74,8 +73,7 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
         return Refusal(method.name, str(reason), reason.nearest or _nearest(method, question))
     except ValueError as error:
         return Refusal(method.name, _in_options(str(error)), _nearest(method, question))
-    if (found.standard_error or 0.0) > _USELESS:
-        found = replace(found, note="no better than a guess")
+    found = replace(found, note=remark(found.standard_error) or found.note)
     once = method.mixed.once if method.mixed else None
     said = texts.of(method.name, question, method.trust == "shuffler", once, settings)
     how = "simulated" if method.simulated else "formula"

@@ -32,7 +32,7 @@ def asked(question: Question) -> str:
     return (
         f"{what}, {when}: {question.users:,} users, {question.readings:,} a user and period; epsilon = {question.epsilon:g}"
         f"{delta} for {UNIT[question.unit]}; {trusted} is trusted."
-        f"{moves if question.statistic in ('mean', 'frequencies') and question.target == 'period' else ''}"
+        f"{moves if question.statistic in ('mean', 'frequencies') and question.target != 'cumulative' else ''}"
     )
 
 

@@ -26,8 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import exprel
 
 from evolvingdp.core import accounting, checks
@@ -210,7 +210,7 @@ class AboveThreshold:
             return stretches * some_yes(log - threshold / q, q, r, isinstance(self.noise, Exponential)) - beta / 2
 
         high = q * (log + 1) + (q + r) * math.log(4e6 * stretches / beta)
-        return replace(self, threshold=float(brentq(excess, 0.0, high, rtol=1e-10)))
+        return replace(self, threshold=float(scipy.optimize.brentq(excess, 0.0, high, rtol=1e-10)))
 
     def error(self, n_events: int, beta: float = 0.05) -> float:
         """The weight from which `n_events` events are all found with probability 1 - beta / 2, by a union bound."""
@@ -218,7 +218,8 @@ class AboveThreshold:
         checks.probability(beta=beta)
         share, scale = beta / (2 * n_events), self.noise.scale + (self.shift.scale if self.shift else 0.0)
         high = 2 * scale * math.log(10 / share)
-        return self.threshold + float(brentq(lambda z: 1 - self.crossing(-z) - share, -scale, high, xtol=1e-9 * scale))
+        missed = scipy.optimize.brentq(lambda z: 1 - self.crossing(-z) - share, -scale, high, xtol=1e-9 * scale)
+        return self.threshold + float(missed)
 
 
 def some_yes(log: float, q: float, r: float, exponential: bool) -> float:

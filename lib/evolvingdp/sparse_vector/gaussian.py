@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 from scipy.special import log_ndtr
 
 from evolvingdp.core import checks
@@ -65,7 +65,7 @@ def search_cost(order: float, scale: float, reports: float, moved: float, way: i
     alone = math.inf if answers is None else moved * _price(answers, 0.0)
     if math.isinf(reports) or answers is None:
         return alone
-    best = minimize_scalar(
+    best = scipy.optimize.minimize_scalar(
         lambda log: reports * math.exp(log) + moved * _price(answers, math.exp(log)),
         bounds=(math.log(order / scale**2) - 1, math.log(40 * order / scale**2) + 4),
         method="bounded",
@@ -93,7 +93,9 @@ def smallest_joint(epsilon: float, delta: float, cost: Callable[[float, float], 
             return min(1e6, _converted(spent / (order - 1), order, delta)) if spent < math.inf else 1e6
 
         middle = math.log(2 * math.log(1 / delta) / epsilon)
-        best = minimize_scalar(bound, bounds=(middle - 3, middle + 2.5), method="bounded", options={"xatol": 0.02})
+        best = scipy.optimize.minimize_scalar(
+            bound, bounds=(middle - 3, middle + 2.5), method="bounded", options={"xatol": 0.02}
+        )
         return float(best.fun) - epsilon
 
     return least_scale(excess, 7.0, 1e-3)
@@ -109,7 +111,7 @@ def joint_delta(epsilon: float, cost: Callable[[float], float]) -> float:
 
     tried = np.linspace(-4.0, 9.0, 40)
     near = float(tried[np.argmin([bound(one) for one in tried])])
-    best = minimize_scalar(bound, bounds=(near - 0.4, near + 0.4), method="bounded", options={"xatol": 1e-3})
+    best = scipy.optimize.minimize_scalar(bound, bounds=(near - 0.4, near + 0.4), method="bounded", options={"xatol": 1e-3})
     return math.exp(min(0.0, float(best.fun)))
 
 

@@ -16,10 +16,9 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
 from scipy.special import gammaln, log_expit
-from scipy.stats import nbinom
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
@@ -92,7 +91,7 @@ def waiting_law(reports: float, log_yes: float, log_no: float) -> tuple[Array, A
     All but 1e-40 on each side.  Raises TooLongError where that is more than fits.
     """
     chance, loss = math.exp(log_yes), abs(log_yes - log_no)
-    low, high = float(nbinom.ppf(_TAIL, reports, chance)), float(nbinom.isf(_TAIL, reports, chance))
+    low, high = float(scipy.stats.nbinom.ppf(_TAIL, reports, chance)), float(scipy.stats.nbinom.isf(_TAIL, reports, chance))
     if not (math.isfinite(low) and math.isfinite(high)):
         raise TooLongError(f"scale must be larger: at loss {loss:.3g} a yes comes too rarely to be waited for")
     if high - low > _CELLS:
@@ -119,7 +118,7 @@ def largest_epsilon(excess: Callable[[float], float]) -> float:
     high = 1.0
     while excess(high) > 0:
         high *= 2
-    return float(brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
+    return float(scipy.optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
 
 
 @checks.plain
@@ -163,7 +162,7 @@ def least_scale(excess: Callable[[float], float], start: float, precise: float =
         high += 1
     while at(high - 1) <= 0:  # from above: too little noise makes long sums
         high -= 1
-    root = float(brentq(at, high - 1, high, xtol=precise))
+    root = float(scipy.optimize.brentq(at, high - 1, high, xtol=precise))
     while at(root) > 0:
         root += precise
     return math.exp(root)
@@ -194,5 +193,5 @@ def epsilon_attained(delta: float, noise: Laplace | DiscreteLaplace, reports: in
 
     if isinstance(noise, DiscreteLaplace):
         return at(1)
-    best = minimize_scalar(lambda z: -at(z), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-3})
+    best = scipy.optimize.minimize_scalar(lambda z: -at(z), bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-3})
     return max(-float(best.fun), at(0.5))

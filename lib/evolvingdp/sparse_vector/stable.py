@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from scipy.optimize import brentq
+import scipy
 from scipy.special import ndtri
 
 from evolvingdp.core import checks
@@ -70,7 +70,7 @@ def _gaussian(epsilon: float, delta: float, reports: int, moved: int) -> Gaussia
         return moved * GaussianNoise(scale, limit).revealed - ALONE * delta
 
     high = 2 + scale * float(-ndtri(min(0.5, ALONE * delta / (2 * moved))))
-    limit = float(brentq(spent, 1e-9, high, xtol=1e-9 * high)) * (1 + 1e-8) if spent(1e-9) > 0 else 1e-9
+    limit = float(scipy.optimize.brentq(spent, 1e-9, high, xtol=1e-9 * high)) * (1 + 1e-8) if spent(1e-9) > 0 else 1e-9
     return GaussianNoise(scale, limit)
 
 

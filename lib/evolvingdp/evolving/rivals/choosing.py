@@ -27,8 +27,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.ndimage import convolve1d
 from scipy.special import erf
 
 from evolvingdp.core import checks
@@ -299,6 +299,6 @@ def _levelled(settings: Once, means: Array, ratio: float) -> Run:
     reach = min(len(means) - 1, math.ceil(math.log(1e-4) / math.log(decay)))
     kernel = decay ** np.abs(np.arange(-reach, reach + 1))
     variances, reports, _ = _estimates(settings, means)
-    total = convolve1d(np.ones_like(means), kernel, axis=0, mode="constant")
-    squares = convolve1d(variances / reports, kernel**2, axis=0, mode="constant")
-    return convolve1d(means, kernel, axis=0, mode="constant") / total - means, np.sqrt(squares) / total
+    total = scipy.ndimage.convolve1d(np.ones_like(means), kernel, axis=0, mode="constant")
+    squares = scipy.ndimage.convolve1d(variances / reports, kernel**2, axis=0, mode="constant")
+    return scipy.ndimage.convolve1d(means, kernel, axis=0, mode="constant") / total - means, np.sqrt(squares) / total
