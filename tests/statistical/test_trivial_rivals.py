@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from rivals import better
+from scipy.optimize import brentq
+from scipy.stats import norm
 
 from evolvingdp.continual_mean import choosing, streams, windows
 from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
 from evolvingdp.continual_mean.user_mean import UserMean
+from evolvingdp.core.olh import OLH
 from evolvingdp.core.reports import Hashed, Sign
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.rivals import choosing as evolving
@@ -21,9 +24,14 @@ from evolvingdp.evolving.rivals import reserve
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
+from evolvingdp.heavy_hitters.binary_code import ReedMuller
+from evolvingdp.heavy_hitters.planning import planned
+from evolvingdp.heavy_hitters.shuffling import epsilon_of_a_report, hashed
 from evolvingdp.notebooks.continual_mean.past_the_paper import Harmonic, OfTheMean
 from evolvingdp.notebooks.continual_mean.which_one import apart
 from evolvingdp.notebooks.evolving.choosing import random_means
+from evolvingdp.planning.planner import plan
+from evolvingdp.planning.question import Question
 
 N_USERS, MOST, STEPS, EPSILON = 1000, 512, 20_000, 2.0
 
@@ -228,3 +236,110 @@ def test_no_trivial_transformation_of_the_recommended_protocol_has_a_tenth_less_
     worse["reserve"] = lambda: replace(own, steady=0.1, changes=8 * changes)
     worsened = mean(recommended, worse.get(recommended, lambda: half))
     assert better(worsened(), tried)  # twice the thresholds, many crews and few who do not wait, half of the users
+
+
+CANDIDATES = 15e6  # that a server asks for at one level
+BUCKETS = 1024  # that words are hashed to
+
+
+def found_from(users, epsilon, levels, kept=200, error=lambda epsilon, users: OLH(epsilon).standard_error(users)):
+    """How many users a word has that passes all levels with 95 %, where .05 words that nobody holds are expected.
+
+    `levels`: the share of the users who report to each, with `epsilon`, and how many children each of its nodes has, of
+    which `kept` pass by chance above the last.
+    """
+    survivors, passed = 1.0, []
+    for place, (share, fan) in enumerate(levels):
+        asked = survivors * fan
+        if asked > CANDIDATES:
+            raise ValueError("more candidates than a server can ask for")
+        size, rare = error(epsilon, users * share) / share, (kept if place < len(levels) - 1 else 0.05) / asked
+        cut = size * max(2.0, norm.isf(min(0.5, rare)))
+        passed.append((cut, size, 1 / share - 1))
+        survivors = asked * norm.sf(cut / size) + users / cut
+
+    def lost(held):
+        each = [norm.cdf((held - cut) / math.sqrt(size**2 + held * more)) for cut, size, more in passed]
+        return 0.95 - math.prod(each)
+
+    if lost(users) > 0:
+        raise ValueError("no word is found")
+    return brentq(lost, 1, users)
+
+
+def trees(length):
+    return [np.diff((0, *cuts, length)) for parts in range(4) for cuts in combinations(range(1, length), parts)]
+
+
+def dealt(depth):
+    """The shares of levels: as many at each but the last, or at each half of the next one's."""
+    leaf = (0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 0.97)
+    even = [[*[(1 - last) / (depth - 1)] * (depth - 1), last] for last in leaf] if depth > 1 else [[1.0]]
+    halves = 2.0 ** np.arange(depth)
+    return [*even, list(halves / halves.sum()), [1 / depth] * depth]
+
+
+def decoded(length):
+    """How many standard errors of a bit's difference a word needs, so that its bucket is decoded with 95 %."""
+    code, rng = ReedMuller.least((26**length - 1).bit_length()), stream(0, "rivals", "code")
+    noise = rng.normal(size=(400, code.length))
+    wrong = lambda ratio: np.mean(code.decode(noise + ratio) != 0) - 0.05  # noqa: E731
+    return next(ratio for ratio in np.arange(0.1, 4.0, 0.05) if wrong(ratio) <= 0), code.length
+
+
+def searches(users, epsilon, length, one, split):
+    """Plain searches: other trees, users and reports, everybody at every level, words read from buckets. `one`: the epsilon
+    of a report, and by how many reports of a user it is `split`."""
+    sign = lambda epsilon, users: OLH(epsilon, 2).standard_error(users)  # noqa: E731
+
+    def best(trees, **more):
+        def error():
+            found = [math.inf]
+            for steps in trees:
+                for shares in dealt(len(steps)):
+                    levels = list(zip(shares, 26.0**steps, strict=True))
+                    try:
+                        found.append(found_from(users, one, levels, **more))
+                    except ValueError:
+                        continue
+            return min(found)
+
+        return error
+
+    def each(steps):
+        return found_from(users, split(len(steps)), [(1.0, 26.0**step) for step in steps])
+
+    def bits(last):
+        """A bucket and a bit of the word's codeword, or another list; then a list of what buckets say."""
+        ratio, groups = decoded(length)
+        size = sign(one, (1 - last) * users) * math.sqrt(groups) / (1 - last)
+        return max(ratio * size, found_from(users, one, [(last, BUCKETS)]))
+
+    rivals = {f"{len(steps)} levels, {steps}": best([steps]) for steps in trees(length)}
+    rivals |= {f"{kept} kept": best(trees(length), kept=kept) for kept in (20, 2000)}
+    rivals |= {"signs": best(trees(length), error=sign)}
+    rivals |= {f"everybody at every level, {steps}": partial(each, steps) for steps in trees(length)[1:]}
+    rivals |= {f"Bitstogram, {last:.0%} final": partial(bits, last) for last in (0.2, 0.3, 0.5, 0.7)}
+    return rivals
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "users", "length", "trust"),
+    [(0.5, 10**6, 6, "nobody"), (2.0, 10**5, 5, "nobody"), (4.0, 10**6, 6, "nobody"), (2.0, 10**7, 8, "nobody"),
+     (0.05, 10**6, 6, "shuffler")],
+)  # fmt: skip
+def test_no_plain_search_finds_words_of_a_tenth_fewer_users_than_what_is_recommended(epsilon, users, length, trust):
+    question = Question("words", trust, users=users, periods=1, epsilon=epsilon, length=length)
+    own = plan(question).predictions[0].found_from * users
+
+    def split(reports):
+        """The epsilon of each of a user's reports."""
+        if trust == "nobody":
+            return epsilon / reports
+        return epsilon_of_a_report(epsilon / reports, 1e-9 / reports, users, hashed, 10.0)
+
+    rivals = searches(users, epsilon, length, split(1), split)
+    assert better(own, rivals) == {}
+    before = planned(split(1), users, 4 * OLH(split(1)).standard_error(users), length=length)  # recommended once, by F1
+    levels = zip(before.shares, [26.0**step for step in before.tree.steps], strict=True)
+    assert len(better(found_from(users, split(1), list(levels)), rivals)) > 1

@@ -108,7 +108,6 @@ def test_nothing_heavy_gives_an_empty_list():
     [
         ({"leaf_share": 1.0}, r"leaf_share must lie in \(0, 1\), got 1.0"),
         ({"threshold": 0}, "threshold must be > 0"),
-        ({"tree": WordTree((2,), length=2)}, r"tree must have two levels or more, got steps \(2,\)"),
         ({"width": 1}, "width must be >= 2, got 1"),
     ],
 )

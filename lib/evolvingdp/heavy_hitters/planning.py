@@ -1,5 +1,6 @@
 """The TreeHist whose list has the best F1 in expectation, by the known noise, if words follow a power law that is public and
-not learnt from anybody; and what F1 to expect of one.
+not learnt from anybody, and what F1 to expect of one; and the TreeHist that finds words of the fewest users, whatever the
+others are.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import ndtr
+from scipy.stats import pearson3
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import Geometry, geometry
@@ -20,11 +23,15 @@ from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
 _SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98)  # of the users who report whole words
+_SOME_SHARES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
+_FIRST, _BEHIND = 5, 3  # letters: of one more there would be more than 20 million below a root, or 50 survivors
 _WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a search can have
 _FEW = 1_000_000  # candidates: a tenth of a second of a search
 _A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
 _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
 _ROWS = 8  # of a sketch, at least
+WIDE = _CELLS_OF_A_SKETCH[1] // _ROWS  # cells of a row
+_TO_A_CELL = 10  # candidates: of more, many who nearly reach a cut by chance share their highest cells with a word
 _APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
 _WORK = 1 << 22  # cells that a level's transforms take
 _LOOK_UPS = 3 << 30  # of candidates in rows at a level: about ten seconds of a search
@@ -53,7 +60,7 @@ def planned(
     checks.integer_at_least(1, max_candidates=max_candidates)
     leaves, counts = _prior(n_users, length, power)
     width = sketch_width(n_users)
-    apart = (_APART * math.sqrt(np.square(counts.astype(float)).sum()) / threshold) ** 2
+    apart = (_together(counts) / threshold) ** 2
     space = geometry(float(epsilon), width)
     rows = _enough_rows(space, max(_ROWS * width, apart))
     if 4 * rows * space.points < apart:
@@ -76,6 +83,96 @@ def planned(
             f"got {threshold:g} and {max_candidates} for epsilon = {epsilon:g} and {n_users} users"
         )
     return max(found, key=lambda row: row[0])[1]
+
+
+def planned_to_find(
+    epsilon: float,
+    n_users: int,
+    *,
+    length: int = 6,
+    missed: float = 0.05,
+    strangers: float = 0.05,
+    max_candidates: int = 20_000_000,
+) -> TreeHist:
+    """The TreeHist that finds words of the fewest users with probability 1 - `missed`, by `reach`, among trees and shares of
+    the users for whole words; where all words can be asked for, all users report those.  Its threshold is the lowest that so
+    few `strangers` are expected to reach, words that nobody holds, and at which words that fall as 1 / rank and share a cell
+    can be told apart.
+
+    Raises ValueError where every plan would ask for more than three quarters of `max_candidates`, or could find nothing.
+    """
+    checks.positive(epsilon=epsilon, strangers=strangers)
+    checks.probability(missed=missed)
+    checks.integer_at_least(2, n_users=n_users, length=length)
+    together = _together(_prior(n_users, length, 1.0)[1])
+    space = geometry(float(epsilon), WIDE)
+    least, best = float(n_users), None
+    lowest = together / math.sqrt(_enough_rows(space, 2.0**60) * space.points)
+    for steps in _trees(length):
+        for share in _SOME_SHARES[: None if len(steps) > 1 else 1]:
+            made = TreeHist(WordTree(steps, length), epsilon, lowest, _ROWS, WIDE, share, max_candidates)
+            made = _with_few(made, n_users, strangers)
+            found = reach(made, n_users, missed)
+            cells = max(_ROWS * WIDE, (together / made.threshold) ** 2, max(found.asked) / _TO_A_CELL)
+            rows = _enough_rows(space, cells)
+            if found.users < least and max(found.asked) <= min(0.75 * max_candidates, _LOOK_UPS / rows):
+                least, best = found.users, replace(made, rows=rows)
+    if best is None:
+        raise ValueError(
+            f"n_users must be more, or max_candidates, so that a search among words of {length} letters can end and find "
+            f"one, got {n_users} and {max_candidates} for epsilon = {epsilon:g}"
+        )
+    return best
+
+
+def _with_few(settings: TreeHist, n_users: int, strangers: float) -> TreeHist:
+    """The same, whose threshold so few `strangers` reach, if it is not higher: a lower one lets no fewer pass before."""
+    last = settings.tree.depth - 1
+    rare = strangers / _asked(settings, n_users)[0][last]
+    few = float(pearson3.isf(min(0.5, rare), settings.skew(last, n_users))) * settings.level_error(last, n_users)
+    return replace(settings, threshold=max(settings.threshold, few))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Of a search among any words: how many `users` a word has that is found with a probability, whatever others hold;
+    how many prefixes are `asked` for at each level, and how many `strangers`, whom nobody holds, are listed: at most."""
+
+    users: float
+    asked: tuple[float, ...]
+    strangers: float
+
+
+def reach(settings: TreeHist, n_users: int, missed: float = 0.05) -> Reach:
+    """By the known standard errors.  Held prefixes that pass a cut are taken to be as many as can be, n_users / cut."""
+    asked, cuts, strangers = _asked(settings, n_users)
+    levels = []
+    for level, cut in enumerate(cuts):
+        nobody, everybody = np.square(settings.level_errors(level, n_users, np.array([0.0, n_users]))).tolist()
+        levels.append((cut, nobody, (everybody - nobody) / n_users))  # a variance is linear in who holds a word
+
+    def lost(held: float) -> float:
+        passed = (float(ndtr((held - cut) / math.sqrt(nobody + held * more))) for cut, nobody, more in levels)
+        return 1 - missed - math.prod(passed)
+
+    users = math.inf if lost(n_users) > 0 else float(brentq(lost, min(cuts), n_users, rtol=1e-4))
+    return Reach(users, tuple(asked), strangers)
+
+
+def _asked(settings: TreeHist, n_users: int) -> tuple[list[float], list[float], float]:
+    """Of `reach`: how many are asked for at each level, the cuts, and the strangers of the last."""
+    survivors, asked, cuts, strangers = 1.0, list[float](), list[float](), 0.0
+    for level in range(settings.tree.depth):
+        asked.append(survivors * settings.tree.fan(level))
+        cuts.append(settings.cut(level, n_users, asked[-1]))
+        strangers = asked[-1] * settings.by_chance(level, n_users, cuts[-1])
+        survivors = strangers + n_users / cuts[-1]
+    return asked, cuts, strangers
+
+
+def _together(counts: NDArray[np.int64]) -> float:
+    """The threshold at which words of these counts can be told apart where they share one cell; of more, one by the root."""
+    return _APART * math.sqrt(np.square(counts.astype(float)).sum())
 
 
 def sketch_width(n_users: int) -> int:
@@ -106,10 +203,18 @@ def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0
 
 def _steps(length: int) -> list[tuple[int, ...]]:
     """Trees of two and three levels, as even as the length allows."""
-    return [
-        tuple(int(part) for part in np.diff(np.arange(levels + 1) * length // levels))
-        for levels in range(2, 1 + min(3, length))
-    ]
+    return [_even(length, levels) for levels in range(2, 1 + min(3, length))]
+
+
+def _trees(length: int) -> list[tuple[int, ...]]:
+    """Trees whose first level asks for all prefixes of up to five letters, and the others of three at most."""
+    firsts = range(1, min(_FIRST, length) + 1)
+    levels = [(first, -(-(length - first) // _BEHIND) + more) for first in firsts for more in (0, 1)]
+    return [(first, *_even(length - first, behind)) for first, behind in levels if behind <= length - first]  # or alone
+
+
+def _even(length: int, levels: int) -> tuple[int, ...]:
+    return tuple(int(part) for part in np.diff(np.arange(levels + 1) * length // max(1, levels)))
 
 
 def _prior(n_users: int, length: int, power: float) -> tuple[Nodes, NDArray[np.int64]]:

@@ -34,6 +34,8 @@ from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
 Held = tuple[NDArray[np.uint64], NDArray[np.int64]]  # keys, and how many users hold each
 _NEAR = 0.75  # of the cut: what a joint fit is asked for
+_FAR = (64.0, 16.0, 4.0)  # times that
+_CROWDED = 1.1  # times the noise of cells
 _FEW = 1 / 8  # of a row's cells
 
 
@@ -101,7 +103,7 @@ class TreeHist:
     threshold: float  # users
     rows: int = 16  # hash functions of a level
     width: int = 2**16  # cells of a row, at least
-    leaf_share: float = 0.8  # of the users report whole words
+    leaf_share: float = 0.8  # of the users report whole words; all where the tree has one level
     max_candidates: int = 20_000_000  # asked for at one level: a search that would ask for more stops with an error
 
     def __post_init__(self) -> None:
@@ -109,14 +111,12 @@ class TreeHist:
         checks.integer_at_least(1, rows=self.rows, max_candidates=self.max_candidates)
         checks.integer_at_least(2, width=self.width)
         checks.probability(leaf_share=self.leaf_share)
-        if self.tree.depth == 1:
-            raise ValueError(f"tree must have two levels or more, got steps {self.tree.steps}")
 
     @property
     def shares(self) -> tuple[float, ...]:
         """The share of the users who report to each level; they sum to 1."""
-        depth = self.tree.depth
-        return (*[(1 - self.leaf_share) / (depth - 1)] * (depth - 1), self.leaf_share)
+        above = self.tree.depth - 1
+        return (*[(1 - self.leaf_share) / above] * above, self.leaf_share) if above else (1.0,)
 
     def level_error(self, level: int, n_users: int, held: float = 0.0) -> float:
         """Standard error of a level's estimate of a word that `held` users hold, in users of the whole population."""
@@ -192,17 +192,23 @@ class Protocol(Levels):
         return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
 
     def _standing_out(self, level: int, sketch: Sketch, parents: Nodes, cut: float) -> Nodes:
-        """The children of `parents`, heaviest first, that seem to come near the cut.  Who stands out from a block of them is
-        taken out of the cells before the next one is read: those who collide with a word are many more than words."""
+        """The children of `parents` that seem to come near the cut.  Who stands out from a block of them is taken out of the
+        cells before the next one is read: those who collide with a word are many more than words.  Where cells show more
+        than noise, who is far above the cut is taken out before: a word that collides with fewer than others seems rarer."""
         oracle, least = self.oracles[level], _NEAR * cut * self.shares[level]  # a collision may push a word below the cut
         cells, found = oracle.cell_estimates(sketch), [parents[:0, :0].reshape(0, sum(self.tree.steps[: level + 1]))]
         most = cells.size // 2  # more would be fitted to noise
-        for nodes in self.tree.below(parents, level):
-            nodes = nodes[oracle.near(cells, sketch.n_reports, self.tree.keys(nodes), least)]
-            listed, cells = oracle.standing_out(cells, self.tree.keys(nodes), least, most)
-            found.append(nodes[listed])
-            most -= len(found[-1])
-        return np.concatenate(found)
+        noise = oracle.standard_error(max(1, sketch.n_reports), "mean") * math.sqrt(len(cells))
+        for bar in (*(far * least for far in _FAR), least):
+            if bar > least and np.sqrt(np.mean(np.square(cells))) < _CROWDED * noise:
+                continue
+            for nodes in self.tree.below(parents, level):
+                nodes = nodes[oracle.near(cells, sketch.n_reports, self.tree.keys(nodes), bar)]
+                listed, cells = oracle.standing_out(cells, self.tree.keys(nodes), bar, most)
+                found.append(nodes[listed])
+                most -= len(found[-1])
+        nodes = np.concatenate(found)
+        return nodes[np.sort(np.unique(self.tree.keys(nodes), return_index=True)[1])]
 
     def _fit(
         self, level: int, sketch: Sketch, nodes: Nodes, cut: float, by_chance: float

@@ -1,19 +1,18 @@
 """Words that no list has, which users report themselves: what a search finds, and how precisely.
 
-Errors are those of the last level's reports; `heavy_hitters.planning` chooses the plan for words of a power law.
+Errors are those of the last level's reports; `heavy_hitters.planning` chooses the plan that finds words of the fewest users.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from scipy.special import ndtri
 
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.planning import planned, sketch_width
+from evolvingdp.heavy_hitters.planning import WIDE, planned_to_find, reach
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung
 from evolvingdp.planning.local import enough_reports
@@ -21,8 +20,7 @@ from evolvingdp.planning.question import Question
 from evolvingdp.planning.shuffled import Mixed
 
 LARGEST = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
-_LEAST, _STEP, _STEPS = 4.0, 1.05, 69  # thresholds, in standard errors of whole words
-_MISSED = -float(ndtri(BETA))  # standard errors above the threshold, where all but so few words are found
+_AT_LEAST = 4 - float(ndtri(BETA))  # standard errors that are found: of hundreds of candidates some reach less by chance
 _RUNGS = 12  # of epsilon that are tried: to less than a third
 
 
@@ -43,10 +41,10 @@ def _tree_hist(question: Question) -> TreeHist:
         )
     best, least, epsilon = None, float(users), min(question.epsilon, LARGEST)
     for _ in range(_RUNGS):
-        if (_LEAST + _MISSED) * OLH(epsilon).standard_error(users) >= least:
+        if _AT_LEAST * OLH(epsilon).standard_error(users) >= least:
             break
         made = _search(epsilon, users, question.length)
-        if made and (found := _found(question, made)) < least:
+        if made and (found := _found(users, made)) < least:
             best, least = made, found
         epsilon = rung(0.99 * epsilon)
     if not best:
@@ -59,24 +57,15 @@ def _tree_hist(question: Question) -> TreeHist:
 
 @lru_cache(maxsize=512)
 def _search(epsilon: float, users: int, length: int) -> TreeHist | None:
-    """The lowest threshold, of steps of a twentieth, at which it can end; the rest as for `planned`."""
-    error = OLH(epsilon).standard_error(users)
-
-    @cache
-    def search(step: int) -> TreeHist | None:
-        try:
-            return planned(epsilon, users, _LEAST * _STEP**step * error, length=length)
-        except ValueError:
-            return None
-
-    if search(0) or not search(_STEPS):
-        return search(0)
-    return search(bisect_left(range(_STEPS), True, key=lambda step: search(step) is not None))
+    try:
+        return planned_to_find(epsilon, users, length=length, missed=BETA, strangers=BETA)
+    except ValueError:
+        return None
 
 
-def _found(question: Question, settings: TreeHist) -> float:
-    """A word is found where its estimate reaches the last cut; those of earlier levels are looser."""
-    return settings.threshold + _MISSED * _error(question, settings)
+@lru_cache
+def _found(users: int, settings: TreeHist) -> float:
+    return reach(settings, users, BETA).users
 
 
 def _error(question: Question, settings: TreeHist) -> float:
@@ -85,7 +74,8 @@ def _error(question: Question, settings: TreeHist) -> float:
 
 
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
-    users, found = _reports(question), _found(question, settings) / _reports(question)
+    users = _reports(question)
+    found = _found(users, settings) / users
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     left_out = max(0.0, 1 / users - 1 / (question.users * question.pooled))  # whose words an answer reads is chance, too
     size = math.hypot(_error(question, settings) / users, math.sqrt(question.level * (1 - question.level) * left_out))
@@ -97,8 +87,8 @@ def _times(question: Question, reports: float) -> str:
     return f"{rounded(reports * question.users / _reports(question)):.0f}"
 
 
-def _values(epsilon: float, question: Question) -> tuple[float, float]:
-    space = geometry(epsilon, sketch_width(_reports(question)))
+def _values(epsilon: float, _: Question) -> tuple[float, float]:
+    space = geometry(epsilon, WIDE)
     return 1 / space.share, space.common / space.points
 
 
