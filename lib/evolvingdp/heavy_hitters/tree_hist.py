@@ -96,6 +96,7 @@ class TreeHist:
     `threshold`: the count that a word must reach, in users.  Levels above the last are cut at
     max(threshold - 3 standard errors of a word there, 2 of a word that nobody holds) of that level, so that a word at the
     threshold is rarely lost early, or higher where more than about 200 words that nobody holds would pass.
+    Of one level, all users report whole words.
     """
 
     tree: WordTree  # of letters, bits or bytes, and how many a level
@@ -103,7 +104,7 @@ class TreeHist:
     threshold: float  # users
     rows: int = 16  # hash functions of a level
     width: int = 2**16  # cells of a row, at least
-    leaf_share: float = 0.8  # of the users report whole words; all where the tree has one level
+    leaf_share: float = 0.8  # of the users report whole words
     max_candidates: int = 20_000_000  # asked for at one level: a search that would ask for more stops with an error
 
     def __post_init__(self) -> None:
