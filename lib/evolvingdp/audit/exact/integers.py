@@ -21,6 +21,7 @@ from evolvingdp.audit.exact.draws import law_of, replaced
 from evolvingdp.audit.exact.laws import pair_epsilon
 from evolvingdp.core import noise
 from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from evolvingdp.core.seeds import stream
 
 Array = NDArray[np.float64]
 _MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 20!
@@ -173,7 +174,7 @@ def sampled_as_stated(noise: IntegerNoise, reach: int) -> bool:
     """Whether `draw`, of integers up to `reach`, has the law that `sf` and `cdf` state."""
     own, pairs, places = replace(noise), _Pairs(laplace_law(noise.law, range(reach + 1))), np.arange(-4, 5)
     vars(own)["law"] = pairs
-    numbers = own.draw(len(pairs.chances), np.random.default_rng(0))  # of which nothing is asked
+    numbers = own.draw(len(pairs.chances), stream(0, "integers"))  # of which nothing is asked
     above, stated = [pairs.chances[numbers >= place].sum() for place in places], noise.sf(places)
     return bool(np.allclose(above, stated, rtol=1e-6, atol=1e-9) and np.allclose(1 - stated, noise.cdf(places), atol=1e-9))
 
