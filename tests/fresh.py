@@ -11,7 +11,7 @@ from pathlib import Path
 from support import CACHE, REPOSITORY
 
 ENDED = "trap 'code=$?; kill $(jobs -p) 2>/dev/null || true; wait || true; exit $code' EXIT"  # with all that it started
-OURS = {"EVOLVINGDP_NOTEBOOKS", "PYTEST_XDIST_WORKER", "MAKEFLAGS"}  # what no reader's shell has
+OURS = {"EVOLVINGDP_NOTEBOOKS", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "MAKEFLAGS"}  # what no reader's shell has
 
 
 def cloned(root: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def worst_loss(settings):
         def draw(randomizer, values, answer):
             one, other = np.log([law(randomizer, value) for value in values])
             lost.append(np.abs(one - other).max())
-            return np.full(len(values), heard(answer))
+            return np.full(len(values), heard(answer.wanted))
 
         return draw
 
@@ -68,7 +69,7 @@ def worst_loss(settings):
             found = []
             for held, wanted, place in itertools.product(itertools.product((0, 1), repeat=2), (-1, 1), places):
                 lost.clear()
-                after, _ = protocol.step(settings, state, inputs[[*held]], Place(place), wanted)
+                after, _ = protocol.step(settings, state, inputs[[*held]], Place(place), SimpleNamespace(wanted=wanted))
                 found.append(math.fsum(lost) + most(after))
             seen[key] = max(found)
         return seen[key]
