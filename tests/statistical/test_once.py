@@ -229,6 +229,15 @@ def test_points_of_a_space_change_no_oftener_where_most_users_hold_one_word(alon
     assert (binomtest(found, runs, 0.2, alternative="greater").pvalue < ALPHA) == alone
 
 
+def test_a_word_is_watched_once():
+    settings = Once(2_000, 4, 1.0, 5)
+    tally = once.simulate(
+        settings, streams.WordStream.make([2_000], np.full(5, 0.2), np.zeros((1, 4), dtype=int), 1), stream(0, "one")
+    )
+    with pytest.raises(ValueError, match=r"^words must be different ones, got \[1, 1\]$"):
+        settings.detect(tally, words=[1, 1])
+
+
 def test_a_rare_share_s_change_is_found_with_the_variance_of_a_rare_share():
     """From .02 to .024, at epsilon = 4: it saves 40 variances of what is there, and 6 of a fair bit; the penalty is 12."""
     settings = Once(400_000, 60, 4.0)

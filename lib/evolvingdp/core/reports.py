@@ -375,8 +375,9 @@ class Projective(Counted):
 
     def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
         """More: others on a line through a user's value are supported together, which matters where many hold a few values,
-        of which as many as the space has dimensions, less one, may add up. The covariance is at most 1.25 times it in all
-        that was enumerated, and 1.1 unless a subspace is what is held."""
+        of which as many as the space has dimensions, less one, may add up. For values that are not placed with the
+        geometry in mind the covariance was at most 1.25 times it in all that was enumerated. Values held that fill one
+        line, and little else, break it, by up to 11 times: whoever orders the list can place them so."""
         space, heaviest = self.space, np.sort(np.clip(high, 0, 1), axis=-1)[..., 1 - self.space.dimension :]
         held = (1 - self.lie) * np.minimum(heaviest.sum(axis=-1, keepdims=True), 1)
         apart = (space.common - max(space.common - 1, 0) // space.order) / space.size * (space.order - 1)

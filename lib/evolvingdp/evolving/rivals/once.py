@@ -134,8 +134,14 @@ class Once:
         """`detection.detect` of the estimates of the epochs with reports, with the variances of what is estimated.
 
         Changes are looked for in `words` together: of two words in the second; of more, unless given, in hindsight in
-        `frequent` ones, online in all.
+        `frequent` ones, online in all. Of reports of points the stated rates of false changes hold for words whose places
+        in the list nobody chose with the geometry in mind (`Projective.largest_together`): where all that is held lay on
+        one line, and was watched, .23 of constant streams showed a change in hindsight, .67 online.
+
+        Raises ValueError where a word is named twice, which would count its residuals as two words'.
         """
+        if words is not None and len(np.unique(words)) < len(words):
+            raise ValueError(f"words must be different ones, got {np.asarray(words).tolist()}")
         found = self.estimates(tally)
         if words is None and self.n_words == 2:
             words = np.array([1])
