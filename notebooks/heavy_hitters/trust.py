@@ -104,7 +104,9 @@ def _held(level: int, parents: Nodes, leaves: Nodes, users: NDArray[np.int64]) -
     nodes = LETTERS.children(parents, level)
     keys, (prefixes, place) = LETTERS.keys(nodes), np.unique(LETTERS.prefixes(leaves, level), return_inverse=True)
     held, own = np.bincount(place, weights=users).astype(np.int64), np.zeros(len(nodes), dtype=np.int64)
-    own[np.isin(keys, prefixes)] = held[np.isin(prefixes, keys)]  # both are in ascending order
+    at = np.minimum(np.searchsorted(keys, prefixes), len(keys) - 1)  # both are in ascending order
+    asked = keys[at] == prefixes
+    own[at[asked]] = held[asked]
     return nodes, own
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import scipy
@@ -45,7 +46,11 @@ def advanced(epsilon: float, delta: float, n_reports: int) -> float:
 def optimal(epsilon: float, delta: float, n_reports: int) -> float:
     """The largest epsilon of one report that `delta_of_reports` allows: no analysis of k reports can do better."""
     _check(epsilon, delta, n_reports)
+    return _optimal(epsilon, delta, n_reports)
 
+
+@cache  # every run of an experiment asks it again
+def _optimal(epsilon: float, delta: float, n_reports: int) -> float:
     def excess(one: float) -> float:
         return delta_of_reports(one, epsilon, n_reports) - delta
 

@@ -78,7 +78,7 @@ class JointFit:
         for first in range(0, n_keys, _AT_ONCE):
             own = slice(first, first + _AT_ONCE)
             gram = self.design.T @ self.design[:, own] / self.rows
-            squares, sums = gram.multiply(gram).sum(axis=0) - 1, gram.sum(axis=0) - 1
+            squares, sums = gram.power(2).sum(axis=0) - 1, gram.sum(axis=0) - 1
             fitted[own] = (squares - 2 * share * sums + (n_keys - 1) * share**2) / (1 - share) ** 2
         return np.asarray(1 / np.maximum(1 - fitted, _TOLERANCE))
 
