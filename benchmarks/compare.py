@@ -4,7 +4,7 @@
     python benchmarks/compare.py noise median   (these tasks; what was measured of the others stays)
 
 writes benchmarks/results/peers.csv (a row a run), peers_packages.csv and peers-growth.svg, from which the
-book's performance page is made.  Pins are in benchmarks/peers/<package>.txt, what runs there in peers/with_<package>.py.
+book's performance page is made.  Pins are in benchmarks/peers/<package>.txt; others.py runs there, ours.py here.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import measure
 import numpy as np
+import others
+import ours
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -37,7 +39,7 @@ OURS = "ours"
 LIMIT = 10.0  # CPU seconds: a method that is expected to need more at the next size is not run there
 PATIENCE = 240.0  # wall seconds of a job
 
-Command = tuple[str, ...]  # python of an environment and the script that runs there
+Command = tuple[str, ...]  # python of an environment, the script that runs there, its package
 Measure = Callable[[Any, Any, Mapping[str, Any]], float]  # data, answer, settings -> error
 
 
@@ -58,9 +60,14 @@ class Task:
     sizes: tuple[int, ...]
     data: Callable[[int, np.random.Generator], Any]
     error: Measure
-    methods: tuple[Method, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
     repetitions: int = 3
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """Ours, then those of other packages."""
+        theirs = [Method(package, name, against) for task, package, name, against, _ in others.METHODS if task == self.name]
+        return (*(Method(OURS, name) for task, name in ours.METHODS if task == self.name), *theirs)
 
 
 def zipf_values(domain: int) -> Callable[[int, np.random.Generator], Any]:
@@ -113,45 +120,18 @@ def noise_needed(data: Any, answer: Any, settings: Mapping[str, Any]) -> float:
     return 1 / float(answer)
 
 
-def _methods(ours: str, **peers: str) -> tuple[Method, ...]:
-    """Ours, then those of packages: "theirs = ours" or, where the names are the same, a name; underscores for hyphens."""
-    pairs = [(package, *each.split(" = ")) for package, names in peers.items() for each in names.split("; ")]
-    theirs = [Method(package.replace("_", "-"), name, (*same, name)[0]) for package, name, *same in pairs]
-    return (*(Method(OURS, name) for name in ours.split("; ")), *theirs)
-
-
 def nothing(n: int, rng: np.random.Generator) -> Any:
     return np.zeros(0)
 
 
 TASKS = (
-    Task("frequency", (1_000, 5_000, 25_000), zipf_values(256), frequency_error, _methods(
-        "OLH; OLH, consistent; FreqOracle; projective; projective, consistent",
-        pure_ldp="OLH; fast OLH = OLH; CMS = projective; HCMS = FreqOracle; count sketch = FreqOracle; "
-        "Hadamard response = FreqOracle; Hadamard mechanism = FreqOracle",
-        multi_freq_ldpy="GRR = projective, consistent; OUE = projective, consistent; "
-        "subset selection = projective, consistent; OLH = OLH, consistent",
-    ), {"epsilon": 2.0, "domain": 256}, repetitions=5),
-    Task("heavy hitters", (3_000, 9_000, 27_000), zipf_words, words_error, _methods(
-        "TreeHist", pure_ldp="TreeHist; PEM = TreeHist; SFP = TreeHist",
-    ), {"epsilon": 4.0, "top": 8}),
-    Task("counting", (1_000, 4_000, 16_000), bits, counts_error, _methods(
-        "tree; best tree; square root",
-        dpcrpy="tree; Honaker = tree; FDA = best tree; BCRG = square root; ABCRG = square root; "
-        "AuBCR = square root; 4-ary tree = square root",
-        opendp="consistent tree = best tree",
-    ), {"epsilon": 1.0, "delta": 1e-6}),
-    Task("noise", (1_000, 10_000, 100_000), nothing, around(0.0), _methods(
-        "discrete Laplace; Laplace", opendp="discrete Laplace; Laplace", diffprivlib="geometric = discrete Laplace; Laplace",
-    ), {"epsilon": 0.1}),
-    Task("accounting", (10, 100, 1_000), nothing, noise_needed, _methods(
-        "optimal; basic", opendp="zCDP = optimal; basic", diffprivlib="accountant = optimal",
-        dp_accounting="loss distributions = optimal",
-    ), {"epsilon": 1.0, "delta": 1e-6}),
-    Task("median", (100, 1_000, 10_000), array_means, around(0.3), _methods(
-        "PrivateMedian", diffprivlib="median = PrivateMedian",
-    ), {"epsilon": 1.0}),
-)  # fmt: skip
+    Task("frequency", (1_000, 5_000, 25_000), zipf_values(256), frequency_error, {"epsilon": 2.0, "domain": 256}, 5),
+    Task("heavy hitters", (3_000, 9_000, 27_000), zipf_words, words_error, {"epsilon": 4.0, "top": 8}),
+    Task("counting", (1_000, 4_000, 16_000), bits, counts_error, {"epsilon": 1.0, "delta": 1e-6}),
+    Task("noise", (1_000, 10_000, 100_000), nothing, around(0.0), {"epsilon": 0.1}),
+    Task("accounting", (10, 100, 1_000), nothing, noise_needed, {"epsilon": 1.0, "delta": 1e-6}),
+    Task("median", (100, 1_000, 10_000), array_means, around(0.3), {"epsilon": 1.0}),
+)
 
 
 def ask(command: Command, job: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,12 +177,12 @@ def install(package: str, folder: Path) -> Command:
             if done.returncode:
                 raise RuntimeError(" ".join(done.stderr.split())[:200])
         stamp.write_text(pins.read_text())
-    return (str(python), str(PEERS / f"with_{package.replace('-', '_')}.py"))
+    return (str(python), str(HERE / "others.py"), package)
 
 
-def compare(task: Task, commands: Mapping[str, Command]) -> Iterator[dict[str, Any]]:
+def compare(task: Task, methods: Sequence[Method], commands: Mapping[str, Command]) -> Iterator[dict[str, Any]]:
     """A row per run, times per stream; methods take turns, so that whatever else the machine does hits all of them."""
-    methods, stopped = [method for method in task.methods if method.package in commands], dict[Method, str]()
+    methods, stopped = [method for method in methods if method.package in commands], dict[Method, str]()
     for n, larger in zip(task.sizes, (*task.sizes[1:], task.sizes[-1]), strict=True):
         seconds: dict[Method, list[float]] = {method: [] for method in methods}
         for repetition in range(task.repetitions):
@@ -266,7 +246,7 @@ def main() -> None:
     chosen = measure.asked(__doc__, tasks=[]).tasks or names
     if unknown := [name for name in chosen if name not in names]:
         sys.exit(f"no task {unknown[0]!r}: there are {', '.join(map(repr, names))}")
-    commands: dict[str, Command] = {OURS: (sys.executable, str(PEERS / "with_ours.py"))}
+    commands: dict[str, Command] = {OURS: (sys.executable, str(HERE / "ours.py"))}
     rows, facts = list[dict[str, Any]](), []
     for package in packages():
         problem = ""
@@ -276,13 +256,13 @@ def main() -> None:
             problem = str(error)
         facts.append({"package": package, "version": version(package), "problem": problem})
     for task in [task for task in TASKS if task.name in chosen]:
-        for row in compare(task, commands):
+        for row in compare(task, task.methods, commands):
             print({name: row.get(name) for name in ("task", "n", "package", "method", "cpu", "error", "note")}, flush=True)
             rows.append(row)
         save(pd.DataFrame(rows), pd.DataFrame(facts), measure.RESULTS)  # what has been measured is not lost
         done = list(dict.fromkeys(row["task"] for row in rows))
         command = "make peers" if len(done) == len(TASKS) else f"make peers, and again for {' and '.join(done)}"
-        dated.stamp("peers", PEERS / "with_ours.py", command, measure.RESULTS)
+        dated.stamp("peers", HERE / "ours.py", command, measure.RESULTS)
 
 
 def described(task: Task) -> str:

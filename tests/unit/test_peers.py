@@ -8,9 +8,10 @@ from dataclasses import replace
 import compare
 import job
 import numpy as np
+import others
+import ours
 import pandas as pd
 import pytest
-import with_ours
 
 from drawn import peers
 from support import REPOSITORY
@@ -38,7 +39,7 @@ serve({{("frequency", "truth"): truth, ("frequency", "broken"): broken}})
 @pytest.fixture
 def fake(tmp_path):
     script = tmp_path / "fake.py"
-    script.write_text(FAKE.format(folder=str(compare.PEERS)))
+    script.write_text(FAKE.format(folder=str(compare.HERE)))
     return (sys.executable, str(script))
 
 
@@ -47,19 +48,14 @@ def runs():
     return peers.read(REPOSITORY, "peers")
 
 
-def small(task: str, repetitions: int, *methods: tuple[str, str, str]) -> compare.Task:
-    settings = {"sizes": (20, 40, 80), "repetitions": repetitions}
-    return replace(TASKS[task], **settings, methods=tuple(compare.Method(*method) for method in methods))
-
-
-@pytest.mark.parametrize("method", with_ours.METHODS, ids=" ".join)
+@pytest.mark.parametrize("method", ours.METHODS, ids=" ".join)
 def test_our_side_of_every_comparison_answers_what_is_measured(method, tmp_path):
     task, n = TASKS[method[0]], 60
     data = task.data(n, np.random.default_rng(0))
     np.save(tmp_path / "data.npy", data)
     settings = {"task": method[0], "method": method[1], "n": n, "seed": 1, "data": str(tmp_path / "data.npy")}
     easy = {"epsilon": 9.0} if method[0] == "heavy hitters" else {}  # little noise, few candidates
-    done = job.run(with_ours.METHODS, job.Job(**settings | dict(task.settings) | easy))
+    done = job.run(ours.METHODS, job.Job(**settings | dict(task.settings) | easy))
     assert 0 < task.error(data, done["answer"], task.settings) < 1000
     assert 0 <= done["cpu"] < 60
     assert 10 < done["memory"] < 10_000  # MB
@@ -67,7 +63,11 @@ def test_our_side_of_every_comparison_answers_what_is_measured(method, tmp_path)
 
 def test_methods_take_turns_and_what_fails_is_a_note(fake):
     methods = ("fake", "truth", "OLH"), ("fake", "broken", "OLH"), ("absent", "method", "OLH")
-    rows = pd.DataFrame(compare.compare(small("frequency", 2, *methods), {"fake": fake}))
+    small, methods = (
+        replace(TASKS["frequency"], sizes=(20, 40, 80), repetitions=2),
+        [compare.Method(*one) for one in methods],
+    )
+    rows = pd.DataFrame(compare.compare(small, methods, {"fake": fake}))
     truth = rows[rows["method"] == "truth"]
     assert truth["n"].tolist() == [20, 20, 40, 40, 80, 80]
     assert truth["error"].tolist() == [0] * 6
@@ -85,7 +85,7 @@ def test_every_pinned_package_has_rows_or_a_stated_reason(runs):
         assert str(fact["version"]) == compare.version(package), f"{package}: pins and results differ; run `make peers`"
         measured = runs[runs["package"] == package]["cpu"].notna().any()
         assert measured or fact["problem"], f"{package} has neither rows nor a reason"
-        assert (compare.PEERS / f"with_{package.replace('-', '_')}.py").is_file()
+        assert package in {theirs for _, theirs, *_ in others.METHODS}
 
 
 def test_the_results_are_those_of_the_tasks_as_they_are(runs):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from job import Job, Work, serve
+from job import Job, Methods, Prepare, Work, serve
 
 from evolvingdp.continual_mean import binary_mechanism, private_median
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
@@ -56,7 +56,7 @@ def consistent(estimates: Any, n_users: int) -> Any:
     return np.maximum(estimates - surplus[np.flatnonzero(falling > surplus)[-1]], 0.0)
 
 
-def with_consistency(method: Callable[[Job], Work]) -> Callable[[Job], Work]:
+def with_consistency(method: Prepare) -> Prepare:
     """With the nearest counts that are not negative and sum to the number of users."""
 
     def prepare(job: Job) -> Work:
@@ -98,7 +98,7 @@ def _encode(tree: WordTree, held: Any) -> Any:
     return tree.encode(words)[place]
 
 
-def counting(mechanism: Callable[[Job], Any], online: bool = True) -> Callable[[Job], Work]:
+def counting(mechanism: Callable[[Job], Any], online: bool = True) -> Prepare:
     def prepare(job: Job) -> Work:
         streams = job.load()
         one_by_one = [stream.tolist() for stream in streams]
@@ -123,7 +123,7 @@ def best_tree(job: Job) -> BinaryMechanism:
     return BinaryMechanism(job.n, job.epsilon, sums=binary_mechanism.best_tree(job.n))
 
 
-def draws(noise: Noise) -> Callable[[Job], Work]:
+def draws(noise: Noise) -> Prepare:
     return lambda job: lambda: noise.draw(job.n, stream(job.seed, "noise"))
 
 
@@ -136,12 +136,12 @@ def median(job: Job) -> Work:
     return work
 
 
-METHODS: dict[tuple[str, str], Callable[[Job], Work]] = {
+METHODS: Methods = {
     ("frequency", "OLH"): olh,
     ("frequency", "OLH, consistent"): with_consistency(olh),
+    ("frequency", "FreqOracle"): freq_oracle,
     ("frequency", "projective"): projective,
     ("frequency", "projective, consistent"): with_consistency(projective),
-    ("frequency", "FreqOracle"): freq_oracle,
     ("heavy hitters", "TreeHist"): heavy,
     ("counting", "tree"): counting(lambda job: BinaryMechanism(job.n, job.epsilon)),
     ("counting", "best tree"): counting(best_tree),

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 Work = Callable[[], Any]
+Prepare = Callable[["Job"], Work]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,10 @@ class Job:
         return np.load(self.data)
 
 
-def serve(methods: dict[tuple[str, str], Callable[[Job], Work]]) -> None:
+Methods = dict[tuple[str, str], Prepare]  # by task and name
+
+
+def serve(methods: Methods) -> None:
     """For each line: do the job; print CPU and wall seconds, peak memory (MB), numpy's version and the answer as JSON."""
     out, sys.stdout = sys.stdout, sys.stderr  # some packages print
     for line in sys.stdin:
@@ -49,7 +53,7 @@ def serve(methods: dict[tuple[str, str], Callable[[Job], Work]]) -> None:
         out.flush()
 
 
-def run(methods: dict[tuple[str, str], Callable[[Job], Work]], job: Job) -> dict[str, Any]:
+def run(methods: Methods, job: Job) -> dict[str, Any]:
     random.seed(job.seed)
     np.random.seed(job.seed)  # noqa: NPY002 - the peers draw from the global generator
     work = methods[job.task, job.method](job)
