@@ -28,15 +28,16 @@ _MOST = 20  # comparisons are followed; it takes more with a probability of 1 / 
 
 
 class _Answers:
-    """Answers with which attempts have these rests, all of them accepted or none, this many whole scales, and this sign."""
+    """Answers with which attempts have these rests, all of them accepted or none, this many whole scales, and this sign;
+    `chances`: of these answers, for each attempt."""
 
     def __init__(
         self, scale: int, rest: NDArray[np.int64], whole: NDArray[np.int64], negative: bool, accepted: bool
     ) -> None:
         self._drawn = {scale: rest, 2: np.full(len(rest), int(negative))}
         self._whole, self._accepted, self._turn = whole, accepted, 0
-        self._events: list[Any] = []  # which attempts ask, the answers, and the events
         self._happens = noise._happens  # as it is shipped
+        self.chances = np.ones(len(whole))
 
     def integers(self, low: int, high: int, size: int) -> NDArray[np.int64]:
         if low or size not in (0, len(self._whole)):
@@ -47,18 +48,11 @@ class _Answers:
         """Of the rests, and then of one whole scale after the other."""
         asked = np.flatnonzero(self._whole >= self._turn - 1) if self._turn else np.arange(len(self._whole))
         yes = self._whole[asked] >= self._turn if self._turn else np.full(len(asked), self._accepted)
+        kinds, which = np.unique(numerator, return_inverse=True)
+        likely = event_law(self._happens, tuple(kinds.tolist()), denominator)[which]
+        self.chances[asked] *= np.where(yes, likely, 1 - likely)
         self._turn += 1
-        self._events.append((asked, yes, numerator.copy(), denominator))
         return yes
-
-    def chances(self) -> Array:
-        """Of these answers, for each attempt."""
-        chances = np.ones(len(self._whole))
-        for asked, yes, numerator, denominator in self._events:
-            kinds, which = np.unique(numerator, return_inverse=True)
-            likely = event_law(self._happens, tuple(kinds.tolist()), denominator)[which]
-            chances[asked] *= np.where(yes, likely, 1 - likely)
-        return chances
 
 
 class _Turns:
@@ -97,7 +91,7 @@ def laplace_law(law: DiscreteLaplace, sizes: Sequence[int]) -> dict[int, float]:
             drawn = law._attempts(len(rest), answers)
         if len(drawn) != (len(rest) if accepted and (size or not negative) else 0):
             raise AssertionError("an attempt whose rest, or whose zero, is rejected must leave nothing")
-        for number, chance in zip(drawn.tolist(), answers.chances() if len(drawn) else (), strict=True):
+        for number, chance in zip(drawn.tolist(), answers.chances if len(drawn) else (), strict=True):
             masses[number] += float(chance)
     return dict(sorted(masses.items()))
 

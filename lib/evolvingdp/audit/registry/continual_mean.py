@@ -53,7 +53,12 @@ def mechanisms() -> Iterator[Mechanism]:
     )
 
     small: Any = algorithms.naive(3, 2, 1.0)
-    yield entry("per_step", (algorithms.per_step,), _per_step_trial, _doors(partial(algorithms.per_step, small)))
+    yield entry(
+        "per_step",
+        (algorithms.per_step,),
+        partial(_trial, _naive, algorithms.per_step),
+        _doors(partial(algorithms.per_step, small)),
+    )
 
     made_by: tuple[Any, ...] = (UserMean, algorithms.naive)
     covers = (UserMean, UserMean.release, UserMean.release_all, UserMean.start)
@@ -73,10 +78,19 @@ def mechanisms() -> Iterator[Mechanism]:
     made_by = (Blocks, algorithms.wishful, algorithms.single_tree, algorithms.multiple_trees, algorithms.full)
     more = _beyond(algorithms.multiple_trees(2, 2, 1.0, 0.4, horizon=3))
     silent = {"beta": "of projections"}
-    yield entry("blocks", covers, _blocks_trial, _doors(small.release), made_by, more, public=_GRID, metadata=silent)
+    yield entry(
+        "blocks",
+        covers,
+        partial(_trial, _blocks, Blocks.release),
+        _doors(small.release),
+        made_by,
+        more,
+        public=_GRID,
+        metadata=silent,
+    )
 
-    release = UserMean(3, 2, 1.0, dimensions=2).release_all
-    yield entry("coordinates", (UserMean.release_all,), _coordinates_trial, _doors(release, columns=2))
+    columns = _doors(UserMean(3, 2, 1.0, dimensions=2).release_all, columns=2)
+    yield entry("coordinates", (UserMean.release_all,), _coordinates_trial, columns)
 
     days = windows.Days(algorithms.naive(3, 2, 1.0), 3, 2)
     covers, more = (windows.Days, windows.Days.start, windows.Days.release), {"n_days": _days_more}
@@ -221,17 +235,6 @@ def _more(made: Any, columns: Any, rng: Any) -> Any:
     return calls
 
 
-def _per_step_trial(rng: Rng) -> Trial:
-    made = settled(lambda: algorithms.naive(**_common(rng) | {"integer": False}))
-    users = _arrivals(rng, made)
-    return Trial(
-        (made, users.tolist()),
-        lambda samples, noise: algorithms.per_step(made, users, samples, noise),
-        _worst_samples(rng, made, users),
-        made.epsilon,
-    )
-
-
 def _common(rng: Rng) -> dict[str, Any]:
     users, each = int(rng.integers(1, 4)), int(rng.integers(1, 6))
     return {
@@ -247,6 +250,10 @@ def _common(rng: Rng) -> dict[str, Any]:
     }
 
 
+def _naive(rng: Rng) -> UserMean:
+    return algorithms.naive(**_common(rng) | {"integer": False})
+
+
 def _mean(rng: Rng) -> UserMean:
     def draw() -> UserMean:
         how: dict[str, Any] = _common(rng) | {"batch": int(rng.choice([1, 1, 2, 3])), "alike": bool(rng.random() < 0.3)}
@@ -260,20 +267,16 @@ def _mean(rng: Rng) -> UserMean:
 
 
 def _blocks(rng: Rng) -> Blocks:
-    def draw() -> Blocks:
-        kind, common = str(rng.choice(KINDS)), _common(rng)
-        if kind == "wishful" and rng.random() < 0.8:  # blocks so long that their interval is shorter than their range
-            common |= {"n_users": int(rng.integers(1, 3)), "samples_per_user": 64, "horizon": None}
-        prior = None if kind == "full" else common["low"] + 0.4 * (common["high"] - common["low"])
-        options: dict[str, Any] = {
-            "beta": float(rng.choice([0.05, 0.9])),
-            "branching": int(rng.choice([0, 2, 3])),
-            "prior_mean": prior,
-        }
-        return Blocks(**common, kind=kind, **options)
-
-    made: Blocks = settled(draw)
-    return made
+    kind, common = str(rng.choice(KINDS)), _common(rng)
+    if kind == "wishful" and rng.random() < 0.8:  # blocks so long that their interval is shorter than their range
+        common |= {"n_users": int(rng.integers(1, 3)), "samples_per_user": 64, "horizon": None}
+    prior = None if kind == "full" else common["low"] + 0.4 * (common["high"] - common["low"])
+    options: dict[str, Any] = {
+        "beta": float(rng.choice([0.05, 0.9])),
+        "branching": int(rng.choice([0, 2, 3])),
+        "prior_mean": prior,
+    }
+    return Blocks(**common, kind=kind, **options)
 
 
 def _arrivals(rng: Rng, made: UserMean | Blocks) -> NDArray[np.int64]:
@@ -313,16 +316,12 @@ def _mean_trial(rng: Rng) -> Trial:
     return Trial((made, users.tolist(), way), run, _worst_samples(rng, made, users), made.epsilon, made.delta)
 
 
-def _blocks_trial(rng: Rng) -> Trial:
-    made = _blocks(rng)
+def _trial(make: Any, release: Any, rng: Rng) -> Trial:
+    """`release(made, users, samples, rng)` of arrivals."""
+    made = settled(partial(make, rng))
     users = _arrivals(rng, made)
-    return Trial(
-        (made, users.tolist()),
-        lambda samples, noise: made.release(users, samples, noise),
-        _worst_samples(rng, made, users),
-        made.epsilon,
-        made.delta,
-    )
+    release = partial(release, made, users)
+    return Trial((made, users.tolist()), release, _worst_samples(rng, made, users), made.epsilon, made.delta)
 
 
 def _first_step(made: UserMean, noise: Any, sample: Any) -> Any:

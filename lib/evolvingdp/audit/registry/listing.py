@@ -63,7 +63,7 @@ def _modules() -> Iterator[Any]:
     for room in ROOMS:
         package = importlib.import_module(f"evolvingdp.{room}")
         for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not info.ispkg and ".experiments" not in info.name:
+            if not info.ispkg:
                 yield importlib.import_module(info.name)
 
 
@@ -99,8 +99,3 @@ def unknown(known: Iterable[Mechanism] | None = None) -> list[str]:
     draw = {name for name in drawing() if not any(fnmatch.fnmatchcase(name, pattern) for pattern in EXEMPT)}
     state = {module.__name__ for module in _modules() if "**Guarantee" in (module.__doc__ or "")}
     return sorted((draw - names) | (state - {one.__module__ for one in covered} - set(STATED)))
-
-
-def idle() -> list[str]:
-    """Exemptions that exempt nothing."""
-    return [pattern for pattern in EXEMPT if not any(fnmatch.fnmatchcase(name, pattern) for name in drawing())]
