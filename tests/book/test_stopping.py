@@ -8,12 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import psutil
 import pytest
 import toy
 
+from evolvingdp.book import files
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import HELD, LINE, NotebookError, PublishError, clear, held, replacing, scratch
 from evolvingdp.book.running import Job, run
@@ -61,6 +63,46 @@ def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
     project = working(tmp_path, "raise OSError(28, 'No space left on device')")
     with pytest.raises(NotebookError, match=r"stopped in cell 3: \[Errno 28\] No space left on device$"):
         run(Job.make(project, TOY, "quick"))
+
+
+def cut(prefix: Path, *sources: str) -> list[Path]:
+    """The compiled files of these modules, which end in their middle, as a full disk leaves them."""
+    found = [
+        path for path in sorted(prefix.rglob("*.pyc")) if path.name.split(".")[0] in sources and "evolvingdp" in str(path)
+    ]
+    for path in found:
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    return found
+
+
+def test_compiled_files_that_a_full_disk_cut_are_said_in_a_line_and_removed(tmp_path):
+    """The command line's own, before there is one; and two that a command imports. CPython 3.11 keeps them."""
+    command = [sys.executable, "-m", "evolvingdp", "params", "heavy_hitters/treehist"]
+    environment = os.environ | {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
+    whole = subprocess.run(command, env=environment, capture_output=True, text=True)
+    for sources, more in ((("cli",), ""), (("checkout", "params"), " and 1 more")):
+        left = cut(tmp_path, *sources)
+        assert len(left) == len(sources)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+        line = f"Error: Python's compiled file {left[0]}{more} had been cut short, as where a disk is full; removed: try"
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+        assert done.stderr.startswith(line)
+        again = subprocess.run(command, env=environment, capture_output=True, text=True)
+        assert (again.returncode, again.stdout) == (0, whole.stdout)
+
+
+def test_a_compiled_file_that_is_cut_where_a_kernel_reads_it_is_one_line_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
+    project = working(tmp_path, "raise EOFError('marshal data too short')")
+    with pytest.raises(NotebookError, match="failed in cell 3:\n"):  # nothing is cut: it is the notebook's own
+        run(Job.make(project, TOY, "quick"))
+    compiled = Path(cache_from_source(files.__file__))
+    compiled.parent.mkdir(parents=True)
+    compiled.write_bytes(bytes(20))
+    with pytest.raises(NotebookError, match=rf"stopped: Python's compiled file {compiled} had been cut short, .*[^\n]$"):
+        run(Job.make(project, TOY, "quick"))
+    assert not compiled.exists()
 
 
 def ended_unheard(process: psutil.Process) -> bool:

@@ -201,6 +201,16 @@ def test_an_audit_that_is_stopped_or_fails_has_no_verdict(here, monkeypatch, rai
     assert audit("my_mechanism:careless", "--inputs", "0, 1", "--epsilon", "1").exit_code == code
 
 
+def test_a_file_or_a_mechanism_that_raises_keyboardinterrupt_is_one_line(here):
+    (here / "stops.py").write_text("raise KeyboardInterrupt\n")
+    done = audit("stops.py:f", "--inputs", "0, 1")
+    assert (done.exit_code, done.output) == (2, "Error: mechanism 'stops.py:f' cannot be imported: KeyboardInterrupt\n")
+    (here / "later.py").write_text("def f(value, rng):\n    raise KeyboardInterrupt\n")
+    done = audit("later.py:f", "--inputs", "0, 1", "--runs", "100")
+    assert (done.exit_code, done.output.count("\n")) == (3, 1)
+    assert "later.py:f fails in every run: KeyboardInterrupt, for 0" in done.output
+
+
 def test_without_scikit_learn_an_audit_goes_on_and_says_what_it_lacks(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *_: None)

@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from evolvingdp.book.files import FAILED, REFUSED, Command, Refused, alone, in_checkout, listen, one_line, scratch
+from evolvingdp.book import bytecode
+from evolvingdp.book.files import FAILED, REFUSED, Command, Failed, Refused, alone, in_checkout, listen, one_line, scratch
 
 
 class _Ends(click.Group):
@@ -23,6 +24,15 @@ class _Ends(click.Group):
         """What the command line calls, and nobody who uses the commands within Python."""
         listen()
         return super().__call__(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """An EOFError is none of a terminal, for which click takes it, and would end in silence."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            if line := bytecode.mended():
+                raise Failed(line) from None
+            raise RuntimeError(f"EOFError: {error}") from error
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """One line where something is refused, and 1 for a verdict alone: click and Python end with 1 for more."""

@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evolvingdp.book import checkout, files
+from evolvingdp.book import bytecode, checkout, files
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import MACHINE, NotebookError, environment, scratch
 from evolvingdp.book.params import Params
@@ -263,12 +263,14 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     except papermill.PapermillExecutionError as error:
         if error.ename == "TableError":  # which says all in a line
             raise NotebookError(f"{job.notebook} stopped: {error.evalue}") from None
+        if error.ename == "EOFError" and (line := bytecode.mended()):
+            raise NotebookError(f"{job.notebook} stopped: {line}") from None
         refused = re.match(r"\[Errno (\d+)\]", error.evalue)
         if refused and int(refused[1]) in MACHINE:
             raise NotebookError(f"{job.notebook} stopped in cell {error.exec_count}: {error.evalue}") from None
         raise NotebookError(f"{job.notebook} failed in cell {error.exec_count}:\n{error}") from None
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
-        raise NotebookError(f"{job.notebook} could not be executed: {error!r}") from error
+        raise NotebookError(f"{job.notebook} could not be executed: {bytecode.mended() or repr(error)}") from error
     return nbformat.read(output, as_version=4)
 
 

@@ -31,7 +31,7 @@ def load(target: str, option: str = "mechanism") -> Mechanism:
         module = _from_file(Path(place)) if place.endswith(".py") else _from_name(place)
     except (ImportError, OSError) as error:
         raise ParameterError(f"{option} {target!r} cannot be imported: {' '.join(str(error).split())}") from None
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # KeyboardInterrupt, too: who really stops a command ends it by a signal
         raise ParameterError(f"{option} {target!r} cannot be imported: {told(error)}") from None
     function = getattr(module, name, None)
     if not callable(function):
@@ -60,8 +60,6 @@ class Guarded:
         self.calls += 1
         try:
             return self.mechanism(value, rng)
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
             self.failures += 1
             self.first = self.first or f"{told(error)}, for {value!r}"
