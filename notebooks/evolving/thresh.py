@@ -77,7 +77,7 @@ ERRORS = 1024  # of each user once, at least, at each horizon
 def check(params: Any) -> dict[str, Any]:
     """Raise ValueError where no protocol can be planned for a point of the sweeps, or a stream does not fit."""
     if params.data:
-        return checked(params, reading.read_bits)
+        return checked(params, _own_bits)
     for n_users in {params.n_users, *params.n_users_sweep}:
         protocols(params, n_users, params.horizon)
     for horizon in params.horizon_sweep:
@@ -432,9 +432,22 @@ def other_streams(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+OWN_USERS = 20  # a period: with so many it is one in 10^8 in which nobody reports
+
+
+def _own_bits(path: Any) -> reading.Bits:
+    own = reading.read_bits(path)
+    if own.n_users < (least := OWN_USERS * len(own.periods)):
+        raise ValueError(
+            f"{path} must have {least:,} users or more, {OWN_USERS} for each of its {len(own.periods)} periods, since a user "
+            f"reports in one of them, got {own.n_users:,}; join periods"
+        )
+    return own
+
+
 def of_own(params: Any, seed: int) -> Release:
     """Each user of a file once: with a bit a period THRESH, which needs thousands, does not serve."""
-    own = reading.read_bits(params.data)
+    own = _own_bits(params.data)
     settings = Once(own.n_users, len(own.periods), params.epsilon)
     if own.bits is None:
         drawn = BitStream.make([own.n_users], own.shares, 1)

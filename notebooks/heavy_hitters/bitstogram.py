@@ -406,7 +406,7 @@ def of_own(params: Any, seed: int) -> Release:
     table = pd.DataFrame({"word": [held.get(key) or _decoded(key) for key in keys], "estimate": found.estimate})
     table = table.assign(low=found.estimate - off, high=found.estimate + off, truth=table.word.map(truth).fillna(0))
     promise = f"pure {params.epsilon:g}-local differential privacy of a user's only report"
-    return Release(own.name, "word", "users", "Bitstogram, one bit a user", promise, table)
+    return Release(own.name, "word", "users", f"Bitstogram, from {least:,.0f} users on", promise, table)
 
 
 def _decoded(key: int) -> str:

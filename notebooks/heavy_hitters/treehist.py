@@ -367,4 +367,4 @@ def of_own(params: Any, seed: int) -> Release:
     off = 1.96 * found.standard_error
     table = found[["word", "estimate"]].assign(low=found.estimate - off, high=found.estimate + off, truth=truth)
     promise = f"pure {params.epsilon:g}-local differential privacy of a user's only report"
-    return Release(own.name, "word", "users", "TreeHist", promise, table)
+    return Release(own.name, "word", "users", f"TreeHist, from {method.threshold:,.0f} users on", promise, table)

@@ -328,7 +328,7 @@ def own_groups(path: Any) -> reading.Groups:
     most = int(counts.counts.sum(axis=1).max())
     if most > OWN_USERS:
         raise ValueError(f"{path} must have at most {OWN_USERS:,} users at a date, got {most:,}; divide all counts alike")
-    held = np.full((counts.horizon, most), -1, dtype=np.int64)
+    held = reading.nobody(path, "dates", counts.horizon, most)
     for date, row in enumerate(counts.counts):
         held[date, : row.sum()] = np.repeat(np.arange(len(row)), row)
     return reading.Groups(counts.name, counts.dates, counts.words, held)

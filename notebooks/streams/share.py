@@ -85,7 +85,11 @@ def followed(params: Any) -> Array:
 def predicted(params: Any, method: str, n_users: int) -> Array:
     """The exact standard error of each epoch's estimate, (epochs,), for one of `GUARANTEES`: noise and the drawing of the users'
     words together; of `ONCE` with as many reports as there are on average."""
-    truth = followed(params)
+    return standard_errors(params, method, n_users, followed(params))
+
+
+def standard_errors(params: Any, method: str, n_users: int, truth: Array) -> Array:
+    """`predicted`, if the shares were `truth`."""
     if method == CENTRAL:
         return np.asarray(
             np.sqrt(truth * (1 - truth) / n_users + Laplace(len(truth) / params.epsilon).variance / n_users**2)

@@ -18,6 +18,7 @@ from scipy.stats import binom, norm, poisson
 
 from evolvingdp.book import engine
 from evolvingdp.book.labels import Label
+from evolvingdp.book.own import Release
 from evolvingdp.book.params import Metric
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Laplace
@@ -39,6 +40,7 @@ from evolvingdp.notebooks.streams.share import (
     followed,
     predicted,
     shares,
+    standard_errors,
     watched,
     word_of,
 )
@@ -257,7 +259,23 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     shown["histogram_noise"] = (
         norm.isf(ALARM) * histogram(params.epsilon, params.delta, horizon, 2, kind="gaussian").noise.scale
     )
+    if params.data not in SHIPPED:
+        shown["released"] = of_own(params, table).line
     return shown | _planned(params) | _claimed(params, table)
+
+
+def of_own(params: Any, table: pd.DataFrame) -> Release:
+    """The followed word by the plainest method that trusts nobody, for ever, in the first run; intervals are the method's,
+    at the estimate."""
+    counts, first = counted(params), part(table, "share").query("method == @ONCE and repetition == 0").sort_values("epoch")
+    told = first.estimate.to_numpy()
+    off = 1.96 * standard_errors(params, ONCE, params.n_users, told.clip(0, 1))
+    shown = pd.DataFrame({"date": counts.dates, "estimate": told, "low": told - off, "high": told + off})
+    promise = f"pure {params.epsilon:g}-local differential privacy of everything that a user ever sends"
+    return Release(
+        counts.name, "date", "share of the followed word", "one report of each user", promise,
+        shown.assign(truth=first.truth.to_numpy()), "series",
+    )  # fmt: skip
 
 
 def _composed(params: Any) -> float:

@@ -48,7 +48,7 @@ def words(names):
 
 def bits():
     rng = stream(0, "bits")
-    rows = [(name, user, int(rng.random() < 0.4)) for name in WORDS for user in range(200)]
+    rows = [(name, user, int(rng.random() < 0.4)) for name in WORDS for user in range(20 * len(WORDS))]
     return pd.DataFrame(rows, columns=["period", "user", "bit"])
 
 
@@ -194,6 +194,19 @@ def test_a_page_has_the_reader_s_rows_and_one_line_about_them(ran, seen, noteboo
     for place, name in enumerate(column for column in told if column in ("word", "period", "step", "group")):
         assert set(told[name]) <= {*WORDS, *LETTERS, *map(str, range(2001))}, "what the file holds, character by character"
         assert [row[place] for row in cells] == [*map(shown, rows[name].head(30))]
+
+
+def test_two_centuries_release_the_followed_word_and_one_line_without_it(ran, seen):
+    folder = ran[NOTEBOOK].project.results / NOTEBOOK
+    told = pd.read_csv(folder / "estimates.csv", dtype={"date": str})
+    assert list(told) == ["date", "estimate", "low", "high"]
+    assert told.date.tolist() == [str(year) for year in range(2000, 2006)]
+    assert ((told.low < told.estimate) & (told.estimate < told.high)).all()
+    released = json.loads((folder / "values.json").read_text())["released"]
+    assert released.startswith(
+        "Released: share of the followed word by date, 6 rows, by one report of each user, under pure 1-"
+    )
+    assert released in seen[NOTEBOOK]["text"]
 
 
 def test_each_word_that_is_watched_stands_in_one_cell(seen):

@@ -28,7 +28,16 @@ BAD = [
     ("words", "", "is empty"),
     ("words", "word\n", "must have 1 to 10,000,000 rows"),
     ("words", "name\na\nb\n", "must name its columns word or word, count in the first line, got name"),
-    ("words", "word,count,more\na,1,2\n", "must name its columns"),
+    (
+        "words",
+        "word,count,more\na,1,2\n",
+        "must name its columns word or word, count in the first line, got word, count, more; leave out more",
+    ),
+    ("words", "word,count,\na,1,\n", "; leave out the column without a name"),
+    ("words", "word,n\na,1\n", "in the first line, got word, n; leave out n"),
+    ("words", "word;count\na;1\n", "got word;count; separate columns by commas"),
+    ("words", "word\tcount\na\t1\n", "separate columns by commas"),
+    ("bits", "period,bit,day\n1,1,2\n", "in the first line, got period, bit, day"),
     ("words", "word,count\na,1\nb\n", "row 3: count must be a whole number from 1 to 10,000,000,000, got nothing"),
     ("words", "word,count\na,1\nb,2,3\n", "must have a value for each column; quote a text with a comma"),
     ("words", "word,count\na,1\na,2\n", "row 3: word must stand once in the rows, got 'a'"),
@@ -80,6 +89,15 @@ def test_a_bad_file_is_refused_in_one_line_with_its_row(tmp_path, kind, text, sa
     assert said in str(refused.value)
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_long_file_of_few_rows_a_step_is_refused_and_does_not_fill_the_memory(tmp_path):
+    """150,000 rows name as many steps and as many users: a table of both would take 180 GB."""
+    rows = "".join(f"{number},u{number},1\n" for number in range(150_000))
+    with pytest.raises(ValueError, match=r"a bit of every user in every period; 'u1' has none in '0'$"):
+        reading.read_bits(file(tmp_path, f"period,user,bit\n{rows}"))
+    with pytest.raises(ValueError, match=r"at most 100,000,000 steps times users, got 150,000 times 150,000; join steps$"):
+        reading.read_groups(file(tmp_path, f"step,user,group\n{rows}"))
 
 
 def damaged() -> dict[str, bytes]:

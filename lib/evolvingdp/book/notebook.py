@@ -1,7 +1,7 @@
 """What a notebook's cells import: its checked parameters, the page that publishes, and the look of figures."""
 
 from evolvingdp.book.labels import Label
-from evolvingdp.book.own import own
+from evolvingdp.book.own import own, release
 from evolvingdp.book.page import Page
 from evolvingdp.book.params import parameters
 from evolvingdp.book.style import INKS, MARKERS, PALETTE, THEORY, TRUTH, canvas, lines, looks, names_beside, use
@@ -23,6 +23,7 @@ __all__ = [
     "names_beside",
     "own",
     "parameters",
+    "release",
     "short",
     "span",
     "use",

@@ -89,11 +89,17 @@ def own(module: ModuleType, params: Any, seed: int) -> None:
         caption=f"“{file.markdown}”: {made.said}, by {made.method}{beside}. Guarantee: {made.guarantee}.",
         alt=f"{file.plain}: {made.said}, {len(made.private):,} rows{beside}. {_ends(made)}",
     )  # fmt: skip
-    page.table(_labelled(made.estimates.head(_SHOWN), (made.by, made.unit)))
+    if len(made.estimates):
+        page.table(_labelled(made.estimates.head(_SHOWN), (made.by, made.unit)))
+    release(page, made)
+    page.close()
+
+
+def release(page: Page, made: Release) -> None:
+    """Write what may be published as estimates.csv, and say what it is."""
     if page.folder is not None:
         made.private.to_csv(page.folder / "estimates.csv", index=False, lineterminator="\n")
     page.say(made.line)
-    page.close()
 
 
 def _labelled(table: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:

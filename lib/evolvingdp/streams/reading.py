@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 MOST_LETTERS = 200  # of a name or a word
 MOST_ROWS = 10**7
 MOST_COUNTED = 10**10  # users, of all words together
+MOST_HELD = 10**8  # steps times users
 _COMPRESSED = (EOFError, ImportError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, tarfile.TarError)  # cut or damaged
 _BREAKS = {"Cc", "Zl", "Zp"}  # kinds of characters that end a line, or are no text
 
@@ -111,13 +112,15 @@ def read_bits(path: str | Path) -> Bits:
         return Bits(Path(path).name, periods, table.numbers("share", 0, 1), int(many[0]), None)
     users, who = _numbered(table.texts("user"))
     table.once("user", list(zip(table.texts("period"), table.texts("user"), strict=True)), "of the same period")
-    bits = np.full((len(periods), len(users)), -1, dtype=np.int64)
-    bits[places, who] = table.numbers("bit", 0, 1, whole=True)
-    if (missing := np.argwhere(bits < 0)).size:
-        period, user = missing[0]
+    told = table.numbers("bit", 0, 1, whole=True)
+    if (lacking := np.bincount(places) < len(users)).any():
+        period = int(np.argmax(lacking))
+        user = np.setdiff1d(np.arange(len(users)), who[places == period])[0]
         raise ValueError(
             f"{path} must have a bit of every user in every period; {users[user]!r} has none in {periods[period]!r}"
         )
+    bits = np.empty((len(periods), len(users)), dtype=np.int64)
+    bits[places, who] = told
     return Bits(Path(path).name, periods, bits.mean(axis=1), len(users), bits)
 
 
@@ -135,9 +138,18 @@ def read_groups(path: str | Path) -> Groups:
     users, who = _numbered(table.texts("user"))
     groups, which = _numbered(table.texts("group"))
     table.once("user", list(zip(table.texts("step"), table.texts("user"), strict=True)), "of the same step")
-    held = np.full((len(steps), len(users)), -1, dtype=np.int64)
+    held = nobody(path, "steps", len(steps), len(users))
     held[places, who] = which
     return Groups(Path(path).name, steps, groups, held)
+
+
+def nobody(path: str | Path, named: str, steps: int, users: int) -> NDArray[np.int64]:
+    """`Groups.held` before anybody holds anything; raises ValueError where a machine's memory would not do."""
+    if steps * users > MOST_HELD:
+        raise ValueError(
+            f"{path} must have at most {MOST_HELD:,} {named} times users, got {steps:,} times {users:,}; join {named}"
+        )
+    return np.full((steps, users), -1, dtype=np.int64)
 
 
 def columns_of(path: str | Path) -> tuple[str, ...]:
@@ -148,6 +160,16 @@ def columns_of(path: str | Path) -> tuple[str, ...]:
 def as_text(text: str) -> str:
     """`text` as names and words are compared: without blanks around it, in Unicode's form NFC."""
     return unicodedata.normalize("NFC", text.strip())
+
+
+def _instead(columns: list[str], shapes: tuple[tuple[str, ...], ...]) -> str:
+    """What would make `columns` those of a shape, where that is plain."""
+    if len(columns) == 1 and re.search(r"\w[;\t|]\w", columns[0]):
+        return "; separate columns by commas"
+    more = [name for name in columns if not any(name in shape for shape in shapes)]
+    if not more or not any(set(shape) <= {*columns} for shape in shapes):
+        return ""
+    return f"; leave out {repr(', '.join(more)[:80])[1:-1] or 'the column without a name'}"
 
 
 def _numbered(names: list[str]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
@@ -175,7 +197,9 @@ class Table:
         rows = _loaded(path, f"{also}a CSV or Parquet file with columns {wanted}")
         if not any(sorted(rows.columns) == sorted(shape) for shape in shapes):
             got = repr(", ".join(rows.columns)[:80])[1:-1] or "nothing"
-            raise ValueError(f"{path} must name its columns {wanted} in the first line, got {got}")
+            raise ValueError(
+                f"{path} must name its columns {wanted} in the first line, got {got}{_instead([*rows.columns], shapes)}"
+            )
         if not 1 <= len(rows) <= MOST_ROWS:
             raise ValueError(f"{path} must have 1 to {MOST_ROWS:,} rows below the names of its columns, got {len(rows):,}")
         return cls(path, rows, 1 if path.suffix.lower() == ".parquet" else 2)
