@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from scipy.stats import binom, multinomial
 
 
 @dataclass
@@ -120,34 +117,9 @@ def many_counts(data, runs, rng):
 def _groups(data, t, runs, rng):
     for group, size in enumerate(data.sizes):
         if hasattr(data, "which"):
-            yield _multinomial(data.epoch_length, data.distributions[data.which[group, t]], (runs, size), rng)
-            continue
-        yield _binomial(data.epoch_length, data.means[group, t], (runs, size), rng)
-
-
-def _multinomial(length, law, shape, rng):
-    """By inversion, too, where histograms are few."""
-    if math.comb(length + len(law) - 1, len(law) - 1) > 200:
-        return rng.multinomial(length, law, size=shape)
-    parts = itertools.product(range(length + 1), repeat=len(law))
-    histograms = np.array([each for each in parts if sum(each) == length])
-    below = np.cumsum(multinomial.pmf(histograms, length, law))
-    return histograms[_inverted(below / below[-1], shape, rng)]
-
-
-def _binomial(bits, mean, shape, rng):
-    """By inversion, which is the quickest for few bits."""
-    return _inverted(binom.cdf(np.arange(bits), bits, mean), shape, rng)
-
-
-def _inverted(below, shape, rng):
-    """How many are `below` a uniform number: its first 16 bits tell, from a table, unless some lie among the rest."""
-    edges = np.searchsorted(below, np.arange(2**16 + 1) / 2**16, side="right").astype(np.int16)
-    first = rng.integers(2**16, size=shape, dtype=np.uint16)
-    drawn = np.where(edges[1:] == edges[:-1], edges[:-1], -1).astype(np.int16)[first]
-    open_ = np.nonzero(drawn < 0)
-    drawn[open_] = np.searchsorted(below, (first[open_] + rng.random(len(open_[0]))) / 2**16, side="right")
-    return drawn
+            yield rng.multinomial(data.epoch_length, data.distributions[data.which[group, t]], size=(runs, size))
+        else:
+            yield rng.binomial(data.epoch_length, data.means[group, t], size=(runs, size))
 
 
 def draw_thresh(settings, counts, rng):
@@ -202,22 +174,3 @@ def score_pvalue(observed, law, other):
     deviation = math.sqrt(float(chances @ (scores - mean) ** 2) * draws)
     seen = float(np.array([observed.get(outcome, 0) for outcome in outcomes]) @ scores)
     return math.erfc(abs(seen - draws * mean) / deviation / math.sqrt(2))
-
-
-@cache
-def wanted_chances(settings):
-    """P(an update is wanted | yes truthful votes), (n_users + 1,): from the binomial laws of what is shown of them."""
-    n, rare = settings.n_users, 1 / (math.exp(settings.vote_epsilon) + 1)
-    enough = decided(settings, np.arange(n)[None, :] < np.arange(n + 1)[:, None])  # of 0 to n shown yes votes
-    laws = [[binom.pmf(np.arange(k + 1), k, chance) for k in range(n + 1)] for chance in (1 - rare, rare)]
-    return np.array([np.convolve(laws[0][yes], laws[1][n - yes])[enough].sum() for yes in range(n + 1)])
-
-
-def decision_score(settings, other, yes, wanted):
-    """How many standard errors the log likelihood ratio of the decisions `wanted` (runs, epochs), given the truthful `yes`
-    votes, is from what it is if `settings` holds: the test that tells these from `other` with the fewest runs."""
-    p, q = wanted_chances(settings)[yes], wanted_chances(other)[yes]
-    open_ = (np.minimum(p, q) > 1e-9) & (np.maximum(p, q) < 1 - 1e-9)
-    p, q, wanted = p[open_], q[open_], wanted[open_]
-    odds = np.log(p / (1 - p)) - np.log(q / (1 - q))
-    return np.sum((wanted - p) * odds) / math.sqrt(np.sum(p * (1 - p) * odds**2))

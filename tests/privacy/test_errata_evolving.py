@@ -78,23 +78,6 @@ def worst_loss(settings):
         return most(protocol.start(settings))
 
 
-@pytest.mark.parametrize("heavy", [False, True])
-@pytest.mark.parametrize(
-    "caps",
-    [
-        {},
-        {"vote_cap": 0, "estimate_cap": 2},
-        {"vote_cap": 2},
-        {"estimate_cap": 2},
-        {"vote_epsilon": 0.7, "estimate_cap": 2},
-        {"exhaustion": "printed"},
-    ],
-)
-def test_the_worst_user_loses_exactly_what_the_caps_say(caps, heavy):
-    settings = capped(**caps)
-    assert worst_loss(HeavyThresh(settings, 2) if heavy else settings) == pytest.approx(settings.privacy_loss, rel=1e-9)
-
-
 def test_E_EV_1_the_printed_counters_cost_more_than_epsilon():
     """At epsilon = 1 and a = b = .2 the printed rule admits two votes and two estimates: 1.2; the caps used here cost .6."""
     epsilon, a, b = 1.0, 0.2, 0.2

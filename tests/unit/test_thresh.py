@@ -8,7 +8,6 @@ import pkgutil
 from dataclasses import is_dataclass, replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,11 +45,6 @@ def test_thresholds_fall_where_an_epoch_is_divisible():
     assert [PLAIN.threshold(epoch) for epoch in (1, 2, 3, 4, 8, 16)] == pytest.approx([0.2, 0.16, 0.2, 0.12, 0.08, 0.04])
 
 
-def test_a_user_without_votes_left_does_not_vote():
-    far = np.array([100, 100])
-    assert PLAIN.votes_yes(16, far, np.zeros(2, int), np.array([3, 4])).tolist() == [True, False]
-
-
 def test_the_paper_s_constants_are_those_of_its_lines_4_and_5():
     n, horizon, length, beta = 10**6, 1024, 10**6, 0.05
     a, b = paper_epsilons(n, horizon, length, n, 1, beta)
@@ -59,17 +53,6 @@ def test_the_paper_s_constants_are_those_of_its_lines_4_and_5():
     unit = math.sqrt(math.log(12 * n * horizon / beta) / (2 * length))
     root = math.sqrt(logarithm / (2 * n))
     assert b == pytest.approx(math.sqrt(2) * root / (10 * unit - root))
-
-
-def test_caps_never_cost_more_than_epsilon():
-    for settings in (
-        Thresh.paper(10**6, 256, 10**5, 1.0),
-        Thresh.paper(10**6, 1024, 10**6, 1.0, changes=3),
-        Thresh.tuned(10**6, 1024, 10**6, 1.0, changes=3),
-        Thresh.tuned(10**6, 64, 10**4, 2.0, changes=2, min_group=2 * 10**5, n_groups=3),
-    ):
-        assert settings.privacy_loss <= settings.epsilon * (1 + 1e-9)
-        assert settings.changes >= 1
 
 
 def test_tuned_spends_everything_and_survives_the_changes_asked_for():
@@ -109,36 +92,6 @@ def test_the_smallest_vote_epsilon_lets_a_group_be_heard():
     assert gain == pytest.approx(deviations)
 
 
-def test_the_first_epoch_has_an_update_and_no_votes():
-    found = simulate(PLAIN, streams.BitStream.make([1000], np.full(16, 0.3), 100), stream(0, "first"))
-    assert found.updated[0]
-    assert (found.yes[0], found.max_votes[0]) == (0, 0)
-
-
-@pytest.mark.parametrize("path", ["users", "simulation"])
-def test_when_estimates_run_out_the_last_one_stays_and_is_flagged_or_falls_to_zero_as_printed(path):
-    means = streams.steps(16, 0.2, {5: 0.8, 9: 0.2, 13: 0.8})
-    data = streams.BitStream.make([1000], means, 1000)
-
-    def releases(settings):
-        if path == "simulation":
-            return pd.DataFrame([vars(each) for each in simulate(settings, data, stream(0, "noise")).public])
-        state, rows, rng = protocol.start(settings), [], stream(0, "noise")
-        for epoch in range(1, 17):
-            state, release = protocol.step(settings, state, data.counts(epoch, rng), rng, rng)
-            rows.append(vars(release))
-        return pd.DataFrame(rows)
-
-    settings = replace(PLAIN, epoch_length=1000, vote_cap=3, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
-    frozen = releases(settings)  # three votes for three changes: after the epoch of the last nobody asks any more
-    assert frozen.updated.sum() == 3
-    assert frozen.frozen.tolist() == [False] * 12 + [True] * 4
-    assert abs(frozen.estimate.iloc[15] - 0.2) < 0.1
-    printed = releases(replace(settings, exhaustion="printed"))
-    assert printed.updated.sum() == 4
-    assert abs(printed.estimate.iloc[15]) < 0.1  # for a true .8
-
-
 def test_reports_are_unbiased_and_the_estimate_inverts_them():
     share = np.array([0.0, 0.25, 1.0])
     law = PLAIN.report_one(share)
@@ -173,7 +126,6 @@ def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
             lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=3, min_group=100),
             r"min_group must be > [\d,]+ for its vote to be heard",
         ),
-        (lambda: Thresh.tuned(10**6, 64, 10**4, 1.0, changes=1, beta=1.0), r"beta must lie in \(0, 1\), got 1.0"),
         (
             lambda: Thresh.tuned(10**6, 64, 10**6, 1.0, changes=2, n_groups=3),
             "min_group must be given where there are several",
@@ -237,12 +189,13 @@ class Expected:
 
 @pytest.mark.parametrize(("composition", "one"), [("basic", 0.5), ("optimal", accounting.optimal(1.5, 1e-6, 3))])
 def test_recomputing_every_so_often_asks_at_the_start_of_a_period_and_pays_for_what_is_asked(composition, one):
-    means, rng = np.arange(10) / 10, Expected()
-    data = streams.BitStream.make([7], means, 100)
+    means, rng = np.outer([1.0, 0.3], np.arange(10) / 10), Expected()
+    data = streams.BitStream.make([3, 4], means, 100)
     estimates = baselines.recompute(data, 1.5, rng, every=4, composition=composition)
-    assert estimates == pytest.approx([0.0] * 4 + [0.4] * 4 + [0.8] * 2)
+    assert estimates == pytest.approx(0.6 * np.array([0.0] * 4 + [0.4] * 4 + [0.8] * 2))
     flip = 1 / (math.exp(one) + 1)
-    assert rng.chances[0] == pytest.approx(flip + means[[0, 4, 8]] * (1 - 2 * flip))  # three reports
+    assert rng.chances == pytest.approx(flip + means[:, [0, 4, 8]] * (1 - 2 * flip))  # three reports
+    assert baselines.standard_error(7, one) == pytest.approx(0.5 / (1 - 2 * flip) / math.sqrt(7))  # where half of them are 1
 
 
 def test_a_delay_is_the_wait_for_the_first_epoch_whose_threshold_is_below_the_change():
@@ -275,26 +228,12 @@ def test_truth_weighs_groups():
 
 
 class TestAccounting:
-    def test_basic_composition_divides(self):
-        assert accounting.basic(1.0, 8) == 0.125
-
     @pytest.mark.parametrize(("epsilon", "n_reports"), [(1.0, 4), (1.0, 64), (2.0, 1024)])
     def test_optimal_beats_advanced_beats_basic(self, epsilon, n_reports):
         basic, advanced = accounting.basic(epsilon, n_reports), accounting.advanced(epsilon, 1e-6, n_reports)
         optimal = accounting.optimal(epsilon, 1e-6, n_reports)
         assert basic <= advanced <= optimal
         assert accounting.delta_of_reports(optimal, epsilon, n_reports) == pytest.approx(1e-6, rel=1e-6)
-
-    def test_the_exact_delta_is_that_of_google_s_accountant(self):
-        from dp_accounting.pld import privacy_loss_distribution
-
-        one, epsilon, n_reports = 0.05, 1.0, 64
-        keep = math.exp(one) / (math.exp(one) + 1)
-        law = privacy_loss_distribution.from_randomized_response(2 * (1 - keep), 2, value_discretization_interval=1e-5)
-        theirs = law.self_compose(n_reports).get_delta_for_epsilon(epsilon)
-        ours = accounting.delta_of_reports(one, epsilon, n_reports)
-        assert ours <= theirs  # which rounds losses up
-        assert ours == pytest.approx(theirs, rel=0.02)
 
     def test_advanced_solves_its_formula(self):
         one = accounting.advanced(1.0, 1e-6, 64)
@@ -305,12 +244,6 @@ class TestAccounting:
         assert accounting.delta_of_reports(accounting.optimal(0.1, 0.1, 4), 0.1, 4) == pytest.approx(0.1)
         assert accounting.advanced(0.1, 0.9, 1) > 0
         assert accounting.optimal(800.0, 1e-6, 4) > 200
-
-    def test_bad_totals_are_refused(self):
-        with pytest.raises(ValueError, match="delta must be < 1, got 2"):
-            accounting.optimal(1.0, 2, 4)
-        with pytest.raises(ValueError, match="n_reports must be >= 1"):
-            accounting.basic(1.0, 0)
 
 
 @pytest.mark.parametrize(
