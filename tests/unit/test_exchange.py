@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -61,34 +59,6 @@ def test_what_clients_send_is_what_collect_adds_up(kind):
         public, private = stream(0, "exchange", user).spawn(2)
         sums += made.report.collect(np.array([user % 3]), public, private)
     assert (server.n_reports, server.sums.tolist()) == (40, sums.tolist())
-
-
-def test_shards_in_other_processes_merge_to_the_table_of_one_server():
-    made, clients = listed("three"), list(range(60))
-    code = f"""
-import sys
-from evolvingdp.core.exchange import Client, Listed, Server
-from evolvingdp.core.reports import Subset
-from evolvingdp.core.seeds import stream
-words = {WORDS!r}
-made = Listed(words, 2.0, "spring", Subset(5, 2.0, 3))
-server = Server(made)
-server.add([Client(made).send(words[user % 3], stream(0, "exchange", user)) for user in range(*map(int, sys.argv[1:]))])
-print(server.to_json())
-"""
-    shards = [
-        subprocess.run(
-            [sys.executable, "-c", code, str(first), str(last)], capture_output=True, text=True, check=True
-        ).stdout
-        for first, last in ((0, 25), (25, 60))
-    ]
-    merged = Server.from_json(made, shards[0]) + Server.from_json(listed("three"), shards[1])
-    alone = Server(made)
-    alone.add([sent(made, user) for user in clients])
-    assert merged.n_reports == 60
-    assert merged.table().equals(alone.table())
-    assert sorted(merged.table()["word"]) == sorted(WORDS)
-    assert len(merged.table(top=2)) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
