@@ -68,7 +68,7 @@ mutants: $(READY) ## put mistakes into the library: which do rows, generators an
 	@$(if $(ARGS),,PRIVACY_SETTINGS=10 $(BIN)/pytest $(PARALLEL) $(GENERATORS))
 	@$(BIN)/python benchmarks/mutants.py $(ARGS)
 
-faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour; goes on where it was stopped)
+faults: $(READY) ## stop book, run and sweep at 30 random moments each and go on (half an hour)
 	@$(BIN)/python benchmarks/faults.py $(ARGS)
 
 matrix: $(READY) ## unit and privacy tests on each Python that is installed, with the oldest and the newest packages (half an hour)

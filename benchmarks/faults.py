@@ -32,36 +32,29 @@ import psutil
 from measure import asked, write
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-NOTEBOOK = "continual_mean/binary_tree"
-SMALL = ["-p", "repetitions", "2", "-p", "branching_sweep", "2,3", "-p", "horizon", "64"]
+sys.path.append(str(REPOSITORY / "tests"))
+import toy  # noqa: E402
+
 COMMANDS = {
     "book": ["--preset", "quick", "--workers", "1"],
-    "run": [NOTEBOOK, *SMALL, "--out", "out"],
-    "sweep": [NOTEBOOK, "--grid", "epsilon=1,2,3", "--repeat", "4", *SMALL, "--workers", "1", "--out", "out"],
+    "run": [toy.TOY, "--out", "out"],
+    "sweep": [toy.TOY, "--grid", "epsilon=1,2,3", "--repeat", "4", "--workers", "1", "--out", "out"],
 }
 MADE = {"book": ("_build/html", ".html .csv .svg"), "run": ("out", ".csv .svg .tex"), "sweep": ("out", ".csv .parquet")}
 FAULTS = ("SIGTERM", "SIGKILL", "a process killed", "the disk full", "read-only")
-TOC = f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n      - file: book/results/{NOTEBOOK}\n"
 # a file system of a size with the checkout in it; what is there at the end is copied out of it
 ROOM = 'mount -t tmpfs -o size="$1" tmpfs "$2" && cp -a "$3"/. "$2" && cd "$2" || exit 99; shift 3; "$@"; code=$?; '
 FULL = ROOM + 'cp -a . "$KEPT"; exit $code'
 
 
 def checkout(folder: Path, words: str) -> Path:
-    """A checkout with one notebook's folder, and a book of its page and one that says `words`."""
-    paper = NOTEBOOK.split("/")[0]
-    for part in ("lib", "data", "book/_static", "book/_extra", f"notebooks/{paper}"):
-        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints")
+    """A checkout of the library and the small book of tests/toy.py, of which a page says `words`."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for part in ("lib", "data"):
         shutil.copytree(REPOSITORY / part, folder / part, ignore=ignored, dirs_exist_ok=True)
-    for name in ("requirements.lock", "CITATION.cff", "_config.yml"):
+    for name in ("requirements.lock", "CITATION.cff"):
         shutil.copy(REPOSITORY / name, folder)
-    for other in (folder / "notebooks" / paper).glob("*.ipynb"):
-        if other.stem != NOTEBOOK.split("/")[1]:
-            other.unlink()
-    (folder / "book" / "references.bib").write_text((REPOSITORY / "book" / "references.bib").read_text())
-    (folder / "book" / "index.md").write_text(f"# A small book\n\n{words}\n")
-    (folder / "_toc.yml").write_text(TOC)
-    return folder
+    return toy.book(folder, words)
 
 
 def start(what: str, copy: Path, room: tuple[int, Path] | None = None) -> subprocess.Popen[str]:

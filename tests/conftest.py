@@ -95,19 +95,8 @@ def _made(folder: str, names: list[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def small_book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The sources of a book of one chapter and one notebook, `TOY`, whose numbers are epsilon."""
+    """The book of `toy`."""
     import toy
 
-    from support import REPOSITORY, TOY
-
-    root: Path = toy.write(tmp_path_factory.mktemp("small"))
-    for name in ("_static", "_extra"):
-        shutil.copytree(REPOSITORY / "book" / name, root / "book" / name)
-    shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
-    (root / "book" / "references.bib").write_text("")
-    (root / "book" / "index.md").write_text("# A small book\n\nWords.\n")
-    (root / "book" / "chapter.md").write_text(f"# A chapter\n\nThe loss is {{value}}`{TOY} loss .2f`.\n")
-    sections = f"      - file: book/chapter\n        sections: [{{file: book/results/{TOY}}}]\n"
-    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{sections}")
     with pytest.MonkeyPatch.context() as environment:
-        yield toy.enter(root, environment)
+        yield toy.enter(toy.book(tmp_path_factory.mktemp("small")), environment)

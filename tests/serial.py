@@ -1,4 +1,4 @@
-"""Sweeps without a cluster: their points run one after the other in this process."""
+"""Commands in this process: refused in a line, and sweeps whose points run one after the other."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def sweep(notebook: str, *arguments: str | Path) -> Result:
     done = CliRunner().invoke(main, ["sweep", notebook, *map(str, arguments)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done
+
+
+def refused(*arguments: str | Path, code: int = 2) -> str:
+    """The one line with which a command refuses these arguments, before it says anything else."""
+    done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (code, "", 1), done.output
+    return done.stderr
 
 
 class Serial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import nbformat
@@ -11,7 +12,7 @@ import evolvingdp.notebooks
 from evolvingdp.book import params
 from evolvingdp.book.checkout import Project
 
-TOY = "toy/line"
+REPOSITORY, TOY = Path(__file__).parents[1], "toy/line"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 PARAMETERS = """epsilon: float = 2.0  # privacy loss of a user ($\\epsilon$) in [1e-6, 20]
 n_users: int = 1000  # users ($n$, users) in [10, 10^10]
@@ -85,6 +86,19 @@ def write(root: Path, *cells: str, module: str = MODULE) -> Path:
     (folder / "line.py").write_text(module)
     (folder / "presets.yaml").write_text(PRESETS)
     return root
+
+
+def book(root: Path, words: str = "Words.") -> Path:
+    """The sources of a book of a page that says `words`, one chapter and the notebook, whose numbers are epsilon."""
+    for name in ("_static", "_extra"):
+        shutil.copytree(REPOSITORY / "book" / name, root / "book" / name, dirs_exist_ok=True)
+    shutil.copyfile(REPOSITORY / "_config.yml", root / "_config.yml")
+    (root / "book" / "references.bib").write_text("")
+    (root / "book" / "index.md").write_text(f"# A small book\n\n{words}\n")
+    (root / "book" / "chapter.md").write_text(f"# A chapter\n\nThe loss is {{value}}`{TOY} loss .2f`.\n")
+    sections = f"      - file: book/chapter\n        sections: [{{file: book/results/{TOY}}}]\n"
+    (root / "_toc.yml").write_text(f"format: jb-book\nroot: book/index\nparts:\n  - chapters:\n{sections}")
+    return write(root)
 
 
 def enter(root: Path, monkeypatch: pytest.MonkeyPatch) -> Project:

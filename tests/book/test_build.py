@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from importlib import metadata
 from types import SimpleNamespace
 
 import pytest
+from accessibility import DESKTOP
+from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
+from browsing import in_browser, new_page
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import build as build_module
@@ -18,6 +22,26 @@ from evolvingdp.book.rendering.ext import refuse_stale_pages
 from evolvingdp.book.rendering.theme import REPOSITORY
 from evolvingdp.book.running import Job, export, run
 from support import TOY
+
+PAGE = """---
+file_format: mystnb
+kernelspec: { name: python3 }
+---
+
+# A chapter
+
+```{code-cell}
+import pandas as pd
+sizes = [3, 12]
+print(len(sizes))
+```
+
+```{code-cell}
+pd.DataFrame({"size": sizes}, index=pd.Index(["a", "<b>"], name="who"))
+```
+
+{doc}`chapter_in_depth`
+"""
 
 
 @pytest.fixture(scope="module")
@@ -159,3 +183,35 @@ def test_a_value_that_no_result_has_fails_the_build(book):
                 render(book, print)
     finally:
         page.write_text(before)
+
+
+def test_a_page_shows_what_its_code_gives_forwards_old_addresses_and_shows_no_code_that_fails_or_warns(book):
+    chapter, depth = book.root / "book" / "chapter.md", book.root / "book" / "chapter_in_depth.md"
+    chapter.write_text(PAGE)
+    depth.write_text("# In depth\n\n(old-name)=\n\n## A proof\n\nWords.\n")
+    toc = book.root / "_toc.yml"
+    toc.write_text(toc.read_text().replace("sections: [", "sections: [{file: book/chapter_in_depth}, "))
+    build(book, "quick", print)
+    html = book.root / "_build" / "html" / "book" / "chapter.html"
+    soup = BeautifulSoup(html.read_text(), "html.parser")
+    assert [one.text.strip() for one in soup.select(".cell_output pre")] == ["2"]
+    assert [one.text for one in soup.select(".cell_output tbody :is(th, td)")] == ["a", "3", "<b>", "12"]
+
+    def look(browser):
+        tab, problems = new_page(browser, f"{html.parents[1].as_uri()}/", DESKTOP, "light")
+        tab.goto(f"{html.as_uri()}#old-name", wait_until="commit")
+        tab.wait_for_url("**/chapter_in_depth.html#old-name")
+        return problems
+
+    assert in_browser(look) == []
+    for code, said in (("1 / 'a'", "TypeError"), ("import warnings; warnings.warn('old')", "stderr was found")):
+        chapter.write_text(PAGE.replace("print(len(sizes))", code))
+        with pytest.raises(PublishError, match=rf"chapter\.md(.|\n)*{said}"):
+            render(book, print)
+
+
+def test_a_page_with_code_is_read_again_where_the_library_changes(book):
+    with (book.root / "_build" / ".doctrees" / "environment.pickle").open("rb") as file:
+        depends = pickle.load(file).dependencies
+    assert any(path.endswith("lib/evolvingdp/core/noise.py") for path in depends["book/chapter"])
+    assert not any("evolvingdp" in path for path in depends["book/chapter_in_depth"])

@@ -216,3 +216,45 @@ def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_numbe
         assert few or f"**{word.capitalize()}**: {len(better)} of {len(found)} methods" in said
     with pytest.raises(KeyError, match="golf"):
         peers.section(REPOSITORY, "golf", [])
+
+
+# Live pictures
+
+
+def drawn(*words: str) -> svg.Drawing:
+    drawing = svg.Drawing("Title", "Says", 100)
+    drawing.line(0, 0, 1, 1)
+    for place, word in enumerate(words):
+        drawing.text(place, 10, word)
+    return drawing
+
+
+def test_all_stops_of_a_live_picture_have_the_same_marks():
+    assert live.parts([drawn("same", "a < b"), drawn("same", "b")])[0] == [2]
+    with pytest.raises(ValueError, match="same marks"):
+        live.parts([drawn("a"), drawn("a", "b")])
+
+
+def test_a_live_picture_moves_by_keys_and_without_a_script_shows_its_middle_stop_and_all_in_a_table(tmp_path, monkeypatch):
+    stops = ("few", "some", "many")
+    picture = live.Live("Users", stops, lambda _, place: (drawn(f"{place} < 3"), f"It is {stops[place]}."))
+    monkeypatch.setitem(live.LIVE, "toy", picture)
+    soup = BeautifulSoup(live.page(tmp_path, "toy"), "html.parser")
+    assert (soup.select_one(".says").text, soup.select_one("[data-part]").text) == ("It is some.", "1 < 3")
+    assert [cell.text for cell in soup.select("td")] == ["It is few.", "It is some.", "It is many."]
+    assert soup.label.has_attr("hidden")
+    assert [frame["stop"] for frame in json.loads(soup.script.string)] == [*stops]
+    page = tmp_path / "page.html"
+    sheet, script = (STATIC / "ideas.css").read_text(), (STATIC / "explorers.js").read_text()
+    head = f"<meta charset=utf-8><title>x</title><style>{sheet}</style><script>{script}</script>"
+    page.write_text(f"<!doctype html><html lang=en>{head}{soup}")
+
+    def look(browser):
+        tab, problems = opened(browser, page.as_uri(), width=390)
+        slider = tab.locator("input")
+        slider.focus()
+        tab.keyboard.press("ArrowRight")
+        shown = [tab.locator(one).inner_text() for one in (".says", "output")]
+        return problems, shown, slider.get_attribute("aria-valuetext"), tab.locator("[data-part]").text_content()
+
+    assert in_browser(look) == ([], ["It is many.", "many"], "many", "2 < 3")

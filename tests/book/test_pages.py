@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
+import pandas as pd
 import pytest
 from accessibility import DESKTOP
 
 from browsing import MADE_BY_SPHINX, new_page, opened, ready
-from evolvingdp.book.checkout import Project
+from evolvingdp.book.checkout import Project, metric_of, params_of
 from evolvingdp.notebooks.audit.verified_privacy import PAPERS
 
+SWEEP_S_OWN = {*["point", "seed", "command", "commit", "version", "library_sha256", "data_sha256", "python", "packages"]}
 LOWERED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
@@ -72,6 +75,20 @@ def test_figures_are_numbered_captioned_described_and_downloadable(visits, noteb
     assert "does not hold" not in text
     assert text.count("Built with the preset") == 1
     assert visit.facts["sources"] == [], "the source of a table"
+
+
+@pytest.mark.parametrize("notebook", Project().notebooks())
+def test_the_declared_metric_is_one_of_the_values_that_a_run_gives(built_book, notebook):
+    metric = metric_of(notebook)
+    values = json.loads((built_book.results / notebook / "values.json").read_text())
+    assert isinstance(values[metric.name], float | int)
+    assert math.isfinite(values[metric.name])
+    assert values[metric.name] >= 0, "a sweep's band ends at zero"
+    assert metric.name not in params_of(notebook).lines, "it is measured"
+    assert 10 < len(metric.meaning) < 100
+    columns = set(pd.read_csv(built_book.results / notebook / "results.csv", nrows=0).columns)
+    assert not columns & SWEEP_S_OWN, "a sweep adds these"
+    assert not [name for name in columns if name.startswith("param_")]
 
 
 def test_the_ledger_has_a_heading_for_each_paper_and_is_sorted_and_searched_within(site, browser):

@@ -76,31 +76,32 @@ def test_the_library_never_makes_a_generator_but_in_seeds():
     assert makers == []
 
 
+def code(notebook: str) -> list[dict]:
+    """The notebook's cells of code."""
+    cells = json.loads(Project().template(notebook).read_text())["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code"]
+
+
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_notebooks_hold_no_outputs(notebook):
-    cells = json.loads(Project().template(notebook).read_text())["cells"]
-    assert not [cell for cell in cells if cell["cell_type"] == "code" and (cell["outputs"] or cell["execution_count"])]
+    assert not [cell for cell in code(notebook) if cell["outputs"] or cell["execution_count"]]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_lines_of_code_are_as_wide_as_a_page_shows_at_1400_px(notebook):
-    cells = json.loads(Project().template(notebook).read_text())["cells"]
-    code = ["".join(cell["source"]).splitlines() for cell in cells if cell["cell_type"] == "code"]
-    assert [line for lines in code for line in lines if len(line) > 88] == []
+    assert [line for cell in code(notebook) for line in cell["source"] if len(line.rstrip("\n")) > 88] == []
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_no_import_of_a_notebook_hides_a_parameter(notebook):
-    cells = json.loads(Project().template(notebook).read_text())["cells"]
-    trees = [ast.parse("".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"]
+    trees = [ast.parse("".join(cell["source"])) for cell in code(notebook)]
     imported = {name.asname or name.name for tree in trees for name in ast.walk(tree) if isinstance(name, ast.alias)}
     assert imported & {*params_of(notebook).lines, "seed"} == set()
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)
 def test_a_notebook_s_own_defaults_are_the_quick_preset(notebook):
-    cells = json.loads(Project().template(notebook).read_text())["cells"]
-    (parameters,) = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    (parameters,) = [cell for cell in code(notebook) if "parameters" in cell["metadata"].get("tags", [])]
     namespace: dict = {}
     exec("".join(parameters["source"]), namespace)
     seed = namespace.pop("seed")

@@ -21,46 +21,12 @@ from evolvingdp.book.files import HELD, LINE, NotebookError, PublishError, clear
 from evolvingdp.book.running import Job, run
 from support import TOY
 
-COMPUTE = """
-import sys
-from pathlib import Path
-from evolvingdp.book import files as stopping
-from evolvingdp.book.running import Job, compute
-from evolvingdp.book.checkout import Project
-if __name__ == "__main__":
-    stopping.listen()
-    project = Project(Path(sys.argv[1]))
-    compute([Job.make(project, sys.argv[2], "quick", seed=seed) for seed in (0, 1)], print, workers=1)
-"""
-
-RENDER = """
-import sys
-from pathlib import Path
-from evolvingdp.book import files as stopping
-from evolvingdp.book.rendering.build import render
-from evolvingdp.book.checkout import Project
-stopping.listen()
-render(Project(Path(sys.argv[1])), print)
-"""
-
-
-def working(root: Path, work: str) -> Project:
-    """A project whose one notebook does `work`."""
-    toy.write(root, work)
-    return Project(root)
-
-
-@pytest.fixture(scope="module")
-def project(tmp_path_factory) -> Project:
-    """A project whose notebook says when it is at work, and works until it is stopped."""
-    root = tmp_path_factory.mktemp("stopped")
-    (root / "compute.py").write_text(COMPUTE)
-    return working(root, f"from pathlib import Path\nimport time\nPath({str(root / 'at-work')!r}).touch()\ntime.sleep(99)")
+AT_WORK = "from pathlib import Path\nimport time\nPath({!r}).touch()\ntime.sleep(99)"  # until it is stopped
 
 
 def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
-    project = working(tmp_path, "raise OSError(28, 'No space left on device')")
+    project = Project(toy.write(tmp_path, "raise OSError(28, 'No space left on device')"))
     with pytest.raises(NotebookError, match=r"stopped in cell 3: \[Errno 28\] No space left on device$"):
         run(Job.make(project, TOY, "quick"))
 
@@ -94,7 +60,7 @@ def test_compiled_files_that_a_full_disk_cut_are_said_in_a_line_and_removed(tmp_
 def test_a_compiled_file_that_is_cut_where_a_kernel_reads_it_is_one_line_too(tmp_path, monkeypatch):
     monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "pycache_prefix", str(tmp_path / "compiled"))
-    project = working(tmp_path, "raise EOFError('marshal data too short')")
+    project = Project(toy.write(tmp_path, "raise EOFError('marshal data too short')"))
     with pytest.raises(NotebookError, match="failed in cell 3:\n"):  # nothing is cut: it is the notebook's own
         run(Job.make(project, TOY, "quick"))
     compiled = Path(cache_from_source(files.__file__))
@@ -112,19 +78,18 @@ def ended_unheard(process: psutil.Process) -> bool:
     return True
 
 
-def ended(command: list[str], root: Path, how: signal.Signals, family: int) -> str:
-    """What the command writes to stderr, which is sent this signal when something below it touches at-work."""
-    environment = os.environ | {"EVOLVINGDP_CACHE": str(root / "cache")}
+def ended(root: Path, how: signal.Signals) -> str:
+    """What `evolvingdp book` writes to stderr, which is sent this signal when something below it touches at-work."""
+    environment = os.environ | {"EVOLVINGDP_NOTEBOOKS": str(root / "notebooks"), "EVOLVINGDP_CACHE": str(root / ".cache")}
     (root / "at-work").unlink(missing_ok=True)
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, cwd=root, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
-    ) as started:
+    command = [sys.executable, "-m", "evolvingdp", "book", "--preset", "quick", "--workers", "1"]
+    given = {"env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=root, start_new_session=True, **given) as started:
         end = time.monotonic() + 120
         while not (root / "at-work").exists() and time.monotonic() < end and started.poll() is None:
             time.sleep(0.05)
         below = psutil.Process(started.pid).children(recursive=True)
-        assert len(below) >= family
+        assert below, started.communicate()
         (os.killpg if how == signal.SIGINT else os.kill)(started.pid, how)
         _, left = psutil.wait_procs(below, timeout=5)
         assert [process for process in left if not ended_unheard(process)] == []
@@ -134,23 +99,23 @@ def ended(command: list[str], root: Path, how: signal.Signals, family: int) -> s
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_the_renderer_ends_with_the_command_that_started_it(tmp_path, how):
+    (tmp_path / "notebooks").mkdir()
     (tmp_path / "index.md").write_text("# A book\n")
     (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: index\n")
     (tmp_path / "slow.py").write_text("import pathlib, time\npathlib.Path('at-work').touch()\ntime.sleep(99)\n")
     (tmp_path / "_config.yml").write_text("sphinx:\n  local_extensions: {slow: .}\n")
-    ended([sys.executable, "-c", RENDER, str(tmp_path)], tmp_path, how, family=1)
+    ended(tmp_path, how)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_all_processes_of_a_command_end_within_five_seconds_of_a_signal(project, how):
-    """Ctrl-C goes to every process of the terminal, kill to the one that was started."""
-    command = [sys.executable, "compute.py", str(project.root), TOY]
-    said = ended(command, project.root, how, family=1)  # its kernel
+def test_all_processes_of_a_command_end_within_five_seconds_of_a_signal(small_book, how):
+    """Its kernel, too.  Ctrl-C goes to every process of the terminal, kill to the one that was started."""
+    toy.write(small_book.root, AT_WORK.format(str(small_book.root / "at-work")))
+    said = ended(small_book.root, how)
     if how != signal.SIGKILL:
         assert said == LINE
-    runs = project.root / "cache" / "runs"
-    assert all(left.name.startswith("running-") for left in runs.iterdir())
-    assert not Job.make(project, TOY, "quick").cached
+    assert all(left.name.startswith("running-") for left in small_book.cache.iterdir())
+    assert not Job.make(small_book, TOY, "quick").cached
 
 
 def test_nothing_is_said_after_the_line():
