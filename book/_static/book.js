@@ -12,10 +12,22 @@
       scrolls ? formula.setAttribute("tabindex", "0") : formula.removeAttribute("tabindex");
     }
   };
+  const texts = (element) => {
+    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT), found = [];
+    while (walker.nextNode()) found.push(walker.currentNode);
+    return found;
+  };
+  const whole = (option) => {
+    const span = document.createElement("span");
+    span.className = "joined";
+    span.textContent = option;
+    return span;
+  };
+  const options = (command) => { // a command wraps on a phone, but not behind the hyphens of an option
+    for (const text of texts(command)) text.replaceWith(...text.data.split(/(?<=^|\s)(-\S+)/).map((part, place) => (place % 2 ? whole(part) : part)));
+  };
   const breakable = (table) => { // names of code break behind an underscore, a slash or a dot
-    const walker = document.createTreeWalker(table, NodeFilter.SHOW_TEXT), texts = [];
-    while (walker.nextNode()) texts.push(walker.currentNode);
-    for (const text of texts.filter((each) => /[_/.]/.test(each.data))) {
+    for (const text of texts(table).filter((each) => /[_/.]/.test(each.data))) {
       text.replaceWith(...text.data.split(/(?<=[_/]|[a-z]\.)(?=\S)/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
     }
     table.dataset.breakable = "";
@@ -50,6 +62,7 @@
   window.addEventListener("afterprint", restore);
   matchMedia("print").addEventListener("change", (print) => (print.matches ? unfold : restore)());
   window.addEventListener("load", () => window.MathJax?.startup?.promise.then(formulas).then(tables));
+  window.addEventListener("load", () => document.querySelectorAll("article .highlight-bash pre").forEach(options));
   window.addEventListener("load", () => document.querySelectorAll("article td").forEach((cell) => {
     cell.classList.toggle("words", cell.textContent.length > 40);
     cell.classList.toggle("phrase", cell.textContent.length > 20);
