@@ -196,8 +196,8 @@ CASES: list[Case] = [
     ("continual means", "Algorithm 6", 1e7, lambda: mean(algorithms.full(USERS, CAP, 2.0), 10**7)),
     ("continual means", "recommended, pure", 1e7, lambda: mean(recommended(10**7), 10**7)),
     ("continual means", "recommended, pure, one by one", 2e5, lambda: mean(recommended(200_000), 200_000, True)),
-    ("sparse vector", "Example 1.4, n = m = 10^9, simulated", 1, lambda: example(10**9, False)),
-    ("sparse vector", "the same, StableMonitor, n = m = 10^9", 1, lambda: example(10**9, True)),
+    ("sparse vector", "Example 1.4, n = m = 10^9, simulated", 1e9, lambda: example(10**9, False)),
+    ("sparse vector", "the same, StableMonitor, n = m = 10^9", 1e9, lambda: example(10**9, True)),
     ("sparse vector", "online, all 10^7 queries of a step of 10^6 users (step_elements)", 1e7,
      lambda: elements(10**6, 10**7)),
 ]  # fmt: skip

@@ -2,7 +2,8 @@
 
     {peers} better
 
-says where a peer is better than ours at the largest n that both ran: in every repetition, and by more than a tenth.
+says how long peers take, and where one is better than ours, at the largest n that both ran: in every repetition, and by
+more than a tenth.
 `{peers} packages` is the table of what was run, `{peers} budget` says whether peers keep their promise.
 """
 
@@ -79,10 +80,11 @@ def ratio(value: float) -> str:
 
 
 def better_section(root: Path) -> str:
-    """Who is better than ours, in all tasks: a line a measure."""
+    """Times of all tasks, and who is better than ours: a line a measure."""
     runs = read(root, "peers")
     every = [(str(task), pair) for task in runs["task"].unique() for pair in pairs(runs, str(task))]
-    said = []
+    times = [pair.ratios["cpu"] for _, pair in every]
+    said = [f"The peers take from {ratio(min(times))} to {ratio(max(times))} times our processor seconds.\n"]
     for measure, word in BETTER.items():
         found = [(task, pair) for task, pair in every if pair.better(measure)]
         parts = [ratio(pair.ratios[measure]) for _, pair in found]

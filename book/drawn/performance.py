@@ -6,7 +6,7 @@
     ```
 
 is a table of seconds and memory from speed.csv, a row for each line: what it is, the table, its row; or all rows of a table.
-`{loop}` is the table of what a change waits for, if loop.csv is there, and what it was before, of loop_before.csv.
+`{loop}` is the table of what a change waits for, if loop.csv is there.
 `{numbers} data/x.csv` shows that file.
 """
 
@@ -44,12 +44,11 @@ def numbers(root: Path, file: str, _: Sequence[str]) -> str:
 
 def loop(root: Path, *_: object) -> str:
     """Raises OSError without loop.csv."""
-    now, before = _rows(root / FOLDER / "loop.csv"), _rows(root / FOLDER / "loop_before.csv")
-    at, then = next(iter(now[0])), next(iter(before[0]))
+    now = _rows(root / FOLDER / "loop.csv")
+    at = next(iter(now[0]))
     table = ["What a change of this book waits for:\n", f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
     table += [f"| {row[at]} | {row['clock (s)']} | {row['processor (s)']} |" for row in now if row["processor (s)"]]
-    old = "; ".join(readable(f"{row[then]} {float(row['processor (s)']):,g}") for row in before)
-    return "\n".join(map(readable, table)) + f"\n\nProcessor seconds {then}: {old}. {{measured}}`loop`\n"
+    return "\n".join(map(readable, table)) + "\n\n{measured}`loop`\n"
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

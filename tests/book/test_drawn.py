@@ -214,6 +214,9 @@ def test_the_page_of_other_packages_says_where_each_is_better_and_types_no_numbe
         better = [(task, pair) for task, pair in found if pair.better(measure)]
         few = all(f"{pair.name} ({task}): {peers.ratio(pair.ratios[measure])} of ours" in said for task, pair in better)
         assert few or f"**{word.capitalize()}**: {len(better)} of {len(found)} methods" in said
+    times = [pair.ratios["cpu"] for _, pair in found]
+    assert f"from {peers.ratio(min(times))} to {peers.ratio(max(times))} times our processor seconds" in said
+    assert min(times) > 1 or "are faster than what they are compared with" not in page
     with pytest.raises(KeyError, match="golf"):
         peers.section(REPOSITORY, "golf", [])
 
