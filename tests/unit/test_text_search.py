@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
+from scipy.stats import binomtest, chisquare
 
 from evolvingdp.core.exchange import Client, Server
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import Texts
 
+ALPHA = 1e-6
 ROUND = Texts(8.0, "test", longest=6, rows=4, cells=256)
 
 
@@ -58,7 +62,7 @@ def test_reports_that_nobody_can_send_or_of_another_round_are_refused_and_nothin
     for wrong, message in (
         (good[:-1], "reports must be of 11 bytes"),
         (other, "reports must be of this round"),
-        (good[:4] + b"\xff" + good[5:], r"reports must have level, row and point below 6, 4, .* got \[255, .* in place 1"),
+        (good[:4] + b"\xff" + good[5:], r"reports must have level, row and point below 3, 4, .* got \[255, .* in place 1"),
         (good[:-4] + b"\xff" * 4, "reports must have level, row and point below .* in place 1"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -86,16 +90,39 @@ def test_a_longer_text_is_refused_before_anything_is_drawn():
     assert (rng.bit_generator.state, rng.bit_generator.seed_seq.n_children_spawned) == before
 
 
-def test_texts_at_the_threshold_are_found_about_every_other_time_and_clear_ones_nearly_always():
-    search, found = Texts(4.0, "simulated", longest=6, rows=8, cells=1024), []
-    least = search.found_from(400_000, 300_000)
-    held = np.round(least * np.array([1.0, 1.25, 1.5])).astype(int)
-    leaves = search.protocol.tree.encode(["naïve", "東京", "hi", "others"])
-    for run in range(12):
-        reports = search.protocol.simulate(leaves, np.append(held, 400_000 - held.sum()), stream(run, "simulation"))
-        sums = np.concatenate([level.sums.ravel() for level in reports.levels])
-        found.append([text in set(search.table(sums, 400_000).word) for text in ("naïve", "東京", "hi")])
-    at, above, clear = np.mean(found, axis=0)
-    assert 0.05 < at < 0.95
-    assert above >= 0.8
-    assert clear == 1
+def test_texts_of_so_many_users_as_is_said_are_found_with_95_per_cent_and_hardly_any_that_nobody_holds():
+    """Also beside one that most users hold."""
+    n_users, held, false = 400_000, [], 0
+    search = Texts(4.0, "simulated", longest=3, rows=8, cells=1024)
+    texts = ["na", "東", "hi", "é", "zip"]
+    least = round(search.found_from(n_users))
+    leaves = search.protocol.tree.encode([*texts, "all"])
+    for run in range(20):
+        reports = search.protocol.simulate(leaves, np.append([least] * 5, n_users - 5 * least), stream(run, "simulation"))
+        listed = search.table(np.concatenate([level.sums.ravel() for level in reports.levels]), n_users).word
+        held += [text in set(listed) for text in texts]
+        false += len(set(listed) - {*texts, "all"})
+    assert binomtest(sum(held), len(held), 0.95).pvalue > ALPHA
+    assert binomtest(sum(held), len(held), 0.7).pvalue < ALPHA
+    assert false <= 8  # of 1 expected: with a probability of 1e-6 more
+
+
+def test_so_many_users_as_is_said_pass_all_levels_and_not_only_the_last():
+    n_users, search = 10**6, Texts(3.0, "sixteen")
+    held, settings, passed, survivors = search.found_from(n_users), search._searched(n_users), [], 1.0
+    for level in range(settings.tree.depth):
+        asked = survivors * 2**16
+        cut = settings.cut(level, n_users, asked)
+        passed.append(ndtr((held - cut) / settings.level_error(level, n_users, held)))
+        survivors = asked * settings.by_chance(level, n_users, cut) + n_users / cut
+    assert math.prod(passed) == pytest.approx(0.95, abs=0.001)
+    assert passed[-1] > 0.97
+
+
+def test_levels_have_two_bytes_and_the_last_one_more_users_as_its_cut_is_the_highest():
+    assert [ROUND.protocol.tree.steps, replace(ROUND, longest=5).protocol.tree.steps] == [(2, 2, 2), (2, 2, 1)]
+    assert replace(ROUND, longest=2).protocol.shares == (1.0,)
+    rng = stream(0, "client")
+    levels = np.bincount([ROUND.encode("hi", rng)[0] for _ in range(3000)], minlength=3)
+    assert chisquare(levels, 3000 * np.array(ROUND.protocol.shares)).pvalue > ALPHA
+    assert chisquare(levels).pvalue < ALPHA

@@ -104,14 +104,13 @@ def planned_to_find(
     checks.positive(epsilon=epsilon, strangers=strangers)
     checks.probability(missed=missed)
     checks.integer_at_least(2, n_users=n_users, length=length)
-    together = _together(_prior(n_users, length, 1.0)[1])
     space = geometry(float(epsilon), WIDE)
-    least, best = float(n_users), None
-    lowest = together / math.sqrt(_enough_rows(space, 2.0**60) * space.points)
+    together, least, best = told_apart(n_users, 1), float(n_users), None
+    lowest = told_apart(n_users, _enough_rows(space, 2.0**60) * space.points)
     for steps in _trees(length):
         for share in _SOME_SHARES[: None if len(steps) > 1 else 1]:
             made = TreeHist(WordTree(steps, length), epsilon, lowest, _ROWS, WIDE, share, max_candidates)
-            made = _with_few(made, n_users, strangers)
+            made = with_few(made, n_users, strangers)
             found = reach(made, n_users, missed)
             cells = max(_ROWS * WIDE, (together / made.threshold) ** 2, max(found.asked) / _TO_A_CELL)
             rows = _enough_rows(space, cells)
@@ -125,7 +124,7 @@ def planned_to_find(
     return best
 
 
-def _with_few(settings: TreeHist, n_users: int, strangers: float) -> TreeHist:
+def with_few(settings: TreeHist, n_users: int, strangers: float) -> TreeHist:
     """The same, whose threshold so few `strangers` reach, if it is not higher: a lower one lets no fewer pass before."""
     last = settings.tree.depth - 1
     rare = strangers / _asked(settings, n_users)[0][last]
@@ -168,6 +167,11 @@ def _asked(settings: TreeHist, n_users: int) -> tuple[list[float], list[float], 
         strangers = asked[-1] * settings.by_chance(level, n_users, cuts[-1])
         survivors = strangers + n_users / cuts[-1]
     return asked, cuts, strangers
+
+
+def told_apart(n_users: int, cells: int) -> float:
+    """The lowest threshold at which words that fall as 1 / rank and share one of so many cells can be told apart."""
+    return _together(_falling(n_users, 1.0)) / math.sqrt(cells)
 
 
 def _together(counts: NDArray[np.int64]) -> float:
@@ -219,10 +223,13 @@ def _even(length: int, levels: int) -> tuple[int, ...]:
 
 def _prior(n_users: int, length: int, power: float) -> tuple[Nodes, NDArray[np.int64]]:
     """Leaves and counts of the prior: ranks' frequencies, and letters from a fixed bijection of the ranks."""
-    weights = np.arange(1, _WORDS + 1, dtype=float) ** -power
-    counts = np.rint(n_users * weights / weights.sum()).astype(np.int64)
     letters = scramble(np.arange(_WORDS * length, dtype=np.uint64)).reshape(_WORDS, length) % np.uint64(26) + np.uint64(1)
-    return letters.astype(np.uint8), counts
+    return letters.astype(np.uint8), _falling(n_users, power)
+
+
+def _falling(n_users: int, power: float) -> NDArray[np.int64]:
+    weights = np.arange(1, _WORDS + 1, dtype=float) ** -power
+    return np.asarray(np.rint(n_users * weights / weights.sum()), dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -198,18 +198,44 @@ class Protocol(Levels):
         than noise, who is far above the cut is taken out before: a word that collides with fewer than others seems rarer."""
         oracle, least = self.oracles[level], _NEAR * cut * self.shares[level]  # a collision may push a word below the cut
         cells, found = oracle.cell_estimates(sketch), [parents[:0, :0].reshape(0, sum(self.tree.steps[: level + 1]))]
-        most = cells.size // 2  # more would be fitted to noise
-        noise = oracle.standard_error(max(1, sketch.n_reports), "mean") * math.sqrt(len(cells))
+        most, noise = cells.size // 2, self._noise(level, sketch)  # more would be fitted to noise
+        fitted, read = np.zeros_like(cells), cells
         for bar in (*(far * least for far in _FAR), least):
-            if bar > least and np.sqrt(np.mean(np.square(cells))) < _CROWDED * noise:
+            if bar > least and np.sqrt(np.mean(np.square(cells - fitted))) < _CROWDED * noise:
                 continue
             for nodes in self.tree.below(parents, level):
-                nodes = nodes[oracle.near(cells, sketch.n_reports, self.tree.keys(nodes), bar)]
-                listed, cells = oracle.standing_out(cells, self.tree.keys(nodes), bar, most)
-                found.append(nodes[listed])
-                most -= len(found[-1])
+                nodes = nodes[oracle.near(read, sketch.n_reports, self.tree.keys(nodes), bar)]
+                listed, left = oracle.standing_out(read, self.tree.keys(nodes), bar, most)
+                if listed.any():
+                    found.append(nodes[listed])
+                    most -= len(found[-1])
+                    fitted = fitted + (read - left)
+                    read = (cells - fitted) * self._trust(level, sketch, fitted)
         nodes = np.concatenate(found)
         return nodes[np.sort(np.unique(self.tree.keys(nodes), return_index=True)[1])]
+
+    def _noise(self, level: int, sketch: Sketch) -> float:
+        """Standard error of a cell that no word is in."""
+        oracle = self.oracles[level]
+        return oracle.standard_error(max(1, sketch.n_reports), "mean") * math.sqrt(oracle.hashes.rows)
+
+    def _trust(self, level: int, sketch: Sketch, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How well cells that hold `fitted` users can be read, beside one that no word is in, by their variances: how a
+        word's users fell on rows is unknown."""
+        rare = self._noise(level, sketch) ** 2
+        return np.asarray(rare / (rare + self.oracles[level].users_of_a_report * np.maximum(fitted, 0)))
+
+    def _weighted(
+        self, level: int, sketch: Sketch, keys: NDArray[np.uint64], estimates: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """These joint `estimates` (keys,), moved by what they leave of a key's cells, each as it can be trusted."""
+        oracle = self.oracles[level]
+        fitted = oracle.joint_fit(keys).cells_of(estimates)
+        rows = np.arange(oracle.hashes.rows)[:, None]
+        places = rows, oracle.hashes.cells(rows, keys[None, :])
+        trust = self._trust(level, sketch, fitted[places] - estimates)
+        left = (oracle.cell_estimates(sketch) - fitted)[places]
+        return np.asarray(estimates + (trust * left).sum(axis=0) / trust.sum(axis=0))
 
     def _fit(
         self, level: int, sketch: Sketch, nodes: Nodes, cut: float, by_chance: float
@@ -224,7 +250,8 @@ class Protocol(Levels):
         """
         oracle, share = self.oracles[level], self.shares[level]
         while len(nodes):
-            estimates = oracle.estimate(sketch, self.tree.keys(nodes), "joint") / share
+            keys = self.tree.keys(nodes)
+            estimates = self._weighted(level, sketch, keys, oracle.estimate(sketch, keys, "joint")) / share
             order = np.argsort(-estimates, kind="stable")
             nodes, estimates = nodes[order], estimates[order]
             reached = int(np.count_nonzero(estimates >= cut))

@@ -145,7 +145,7 @@ def _tree_doors(rng: Rng) -> list[Door]:
 
 def _text_trial(rng: Rng) -> Trial:
     """Of a user's level and hash function, which are public: those of a stream."""
-    made, level = Texts(float(rng.uniform(0.5, 1.2)), str(rng.integers(0, 9)), 2, 1, 2), int(rng.integers(0, 2))
+    made, level = Texts(float(rng.uniform(0.5, 1.2)), str(rng.integers(0, 9)), 3, 1, 2), int(rng.integers(0, 2))
     texts = ("a", "b", "ab", "é")
     return Trial((made, level), lambda text, noise: made.point(text, level, 0, noise), texts, made.epsilon)
 
