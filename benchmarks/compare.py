@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from evolvingdp.book import dated, style
+from evolvingdp.book.running import ONE_CORE
 from evolvingdp.core.seeds import stream
 from evolvingdp.notebooks.heavy_hitters.streams import random_words
 
@@ -139,8 +140,7 @@ def ask(command: Command, job: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises RuntimeError with the last line of what went wrong, also after PATIENCE seconds.
     """
-    threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-    given: dict[str, Any] = {"input": json.dumps(job), "env": os.environ | threads, "timeout": PATIENCE}
+    given: dict[str, Any] = {"input": json.dumps(job), "env": os.environ | ONE_CORE, "timeout": PATIENCE}
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, **given)
     except subprocess.TimeoutExpired as error:

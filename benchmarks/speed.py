@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
 
+import job
 import measure
 import numpy as np
 import pandas as pd
 
+from evolvingdp.book.running import ONE_CORE
 from evolvingdp.continual_mean import algorithms, choosing
 from evolvingdp.continual_mean import streams as mean_streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
@@ -210,7 +211,7 @@ def measured(place: int, repeats: int) -> tuple[list[float], float]:
         started = time.process_time()
         work()
         seconds.append(time.process_time() - started)
-    return seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+    return seconds, job.peak() / 1e3
 
 
 def row(case: Case, seconds: list[float], memory: float) -> dict[str, str]:
@@ -227,8 +228,7 @@ def row(case: Case, seconds: list[float], memory: float) -> dict[str, str]:
 
 def main() -> None:
     asked = measure.asked(__doc__, only="", dry=False)
-    for library in ("OPENBLAS", "OMP", "MKL"):  # one core: inherited by the processes
-        os.environ[f"{library}_NUM_THREADS"] = "1"
+    os.environ |= ONE_CORE  # inherited by the processes
     rows = []
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for place, case in enumerate(CASES):
