@@ -21,7 +21,7 @@ def count_sketch() -> Drawing:
     keys = words.encode(["word", *(f"{first}{second}" for first in "abcdefgh" for second in "abcdefghij")])
     of_word, said = keys[:1], []
     drawing = Drawing("A count sketch fills up", "", 150)
-    cells, signs = oracle.hashes.cells_and_signs(np.arange(4), of_word)
+    cells, signs = (told(np.arange(4), of_word) for told in (oracle.hashes.cells, oracle.hashes.signs))
     sketch, held = oracle.empty(), np.zeros(len(keys), dtype=np.int64)
     for panel, users in enumerate(USERS):
         wanted = np.append(int(SHARE * users), np.full(len(keys) - 1, (1 - SHARE) * users / (len(keys) - 1))).astype(

@@ -28,8 +28,8 @@ def found_probability(
     share a cell in one of `width` rows.
     """
     plus, minus = oracle.holders(*held, rng).swapaxes(0, 1)
-    rows = np.arange(oracle.hashes.rows)[:, None]
-    cells, signs = oracle.hashes.cells_and_signs(rows, nodes.ravel()[None, :])
+    rows, asked = np.arange(oracle.hashes.rows)[:, None], nodes.ravel()[None, :]
+    cells, signs = oracle.hashes.cells(rows, asked), oracle.hashes.signs(rows, asked)
     same, other = np.where(signs > 0, (plus[rows, cells], minus[rows, cells]), (minus[rows, cells], plus[rows, cells]))
     elsewhere = (plus + minus).sum(axis=1, keepdims=True) - same - other
     own = oracle.randomizer.sum_given_counts(same, other, rng)

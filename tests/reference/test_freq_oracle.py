@@ -38,7 +38,7 @@ def test_the_library_agrees_with_the_paper_s_lines():
     words = np.arange(6, dtype=np.uint64)
     users = stream(0, "users").integers(0, 6, size=N).astype(np.uint64)
     oracle = FreqOracle(MultiplyShift.draw(T, M, stream(0, "hashes")), EPSILON)
-    cells, signs = oracle.hashes.cells_and_signs(np.arange(T)[:, None], words[None, :])
+    cells, signs = (told(np.arange(T)[:, None], words[None, :]) for told in (oracle.hashes.cells, oracle.hashes.signs))
 
     slots = oracle.assign(N, stream(0, "slots"))
     reports = oracle.report(users, slots, stream(0, "noise"))

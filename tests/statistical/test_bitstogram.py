@@ -46,7 +46,7 @@ def test_bits_of_a_lonely_word_are_wrong_as_often_as_theory_says(printed):
     messages = method.encode(np.array(["lonely", "others"]))
     for run in range(runs):
         drawn = method.draw_hashes(stream(0, "hashes", run))
-        (home, other), _ = drawn.bits.hashes.buckets.cells_and_signs(np.zeros(1, int), messages)
+        home, other = drawn.bits.hashes.buckets.cells(np.zeros(1, int), messages)
         if home == other:
             continue
         reports = drawn.simulate(messages, np.array([held, n_users - held]), stream(0, "noise", run))

@@ -42,7 +42,7 @@ def test_the_reports_that_support_a_word_s_point_have_their_exact_law(path):
         else:
             sketch = oracle.simulate(KEYS, COUNTS, private)
         assert sketch.n_reports == sketch.sums.sum() == 30
-        seen.append(sketch.transformed[0, cells])
+        seen.append(oracle.space.supporting(sketch.sums[0])[cells])
     for place, own in enumerate(COUNTS):
         sums = Counter(np.array(seen)[:, place].tolist())
         assert fits(sums, support_law(oracle, own, 30 - own), draws) > ALPHA

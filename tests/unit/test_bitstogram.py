@@ -90,12 +90,12 @@ def test_the_bits_of_a_row_are_those_of_the_codeword():
     assert family.width == 16
     for repetition in (0, 1):
         rows = repetition * 128 + np.arange(128)
-        cells, signs = family.cells_and_signs(rows[:, None], keys[None, :])
+        cells, signs = family.cells(rows[:, None], keys[None, :]), family.signs(rows[:, None], keys[None, :])
         assert np.array_equal(cells.T % 2, CODE.encode(keys))
         assert np.all(cells // 2 == cells[0] // 2)  # one bucket for all bits of a repetition
         assert np.all(signs == 1)
     family = CodeHashes(MultiplyShift.draw(2, 8, stream(0, "hashes")), CODE, False)
-    _, signs = family.cells_and_signs(np.arange(128)[:, None], keys[None, :])
+    signs = family.signs(np.arange(128)[:, None], keys[None, :])
     assert np.array_equal(signs.T < 0, CODE.encode(keys) == 1)
 
 

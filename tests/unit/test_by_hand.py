@@ -74,12 +74,13 @@ def test_a_chapter_is_a_story_in_the_order_in_which_a_newcomer_asks(chapter):
 class OneRow:
     """The example's hash functions: cat has cell 1 and sign +, dog 2 and -, emu 3 and +."""
 
-    rows, width, signed = 1, 4, True
+    rows, width = 1, 4
 
-    def cells_and_signs(self, rows, keys):
-        keys = np.asarray(keys).astype(np.int64)
-        shape = np.broadcast_shapes(np.shape(rows), keys.shape)
-        return np.broadcast_to(keys, shape).copy(), np.broadcast_to(np.where(keys == 2, -1, 1), shape)
+    def cells(self, rows, keys):
+        return np.broadcast_to(np.asarray(keys).astype(np.int64), np.broadcast_shapes(np.shape(rows), np.shape(keys)))
+
+    def signs(self, rows, keys):
+        return np.where(self.cells(rows, keys) == 2, -1, 1)
 
 
 def test_the_count_sketch_that_is_read_by_hand():

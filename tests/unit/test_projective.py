@@ -11,10 +11,10 @@ from local_laws import projective_laws
 from evolvingdp.core.geometry import MOST_POINTS, Geometry, geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.count_sketch import FreqOracle
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches import joint_fit
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
-from evolvingdp.heavy_hitters.sketches.projective import PointCounts, PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -75,7 +75,7 @@ def test_a_user_adds_one_to_the_own_point_and_nothing_to_the_average_point(space
     freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), 1.0)
     for point, law in enumerate(projective_laws(freq)):
         sums = np.rint(1e12 * np.array([list(law.values())])).astype(np.int64)
-        cells = freq.cell_estimates(PointCounts(sums, int(sums.sum()), freq.fingerprint, space))[0] / 1e12
+        cells = freq.cell_estimates(Sketch(freq, sums, int(sums.sum())))[0] / 1e12
         assert cells.sum() == pytest.approx(0, abs=1e-6)
         assert cells[point] == pytest.approx(1)
         assert np.delete(cells, point) == pytest.approx(np.full(space.points - 1, -1 / (space.points - 1)))
@@ -90,7 +90,7 @@ def test_the_stated_error_is_that_of_all_reports_of_users_at_all_points(space, e
     """Enumerated: of five users `held` are at the word's point, the others at uniform ones."""
     freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), epsilon)
     unit = np.eye(space.points, dtype=np.int64)
-    adds = np.array([freq.cell_estimates(PointCounts(row[None, :], 1, freq.fingerprint, space))[0, 0] for row in unit])
+    adds = np.array([freq.cell_estimates(Sketch(freq, row[None, :], 1))[0, 0] for row in unit])
     laws = np.array([list(law.values()) for law in projective_laws(freq)])
 
     def variance(law):

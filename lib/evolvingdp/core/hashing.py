@@ -16,6 +16,7 @@ from evolvingdp.core import checks
 
 _LOW = np.uint64(0xFFFF_FFFF)
 _HALF = np.uint64(32)
+UNSIGNED = np.array(1, dtype=np.int8)
 
 
 class HashFamily(Protocol):
@@ -25,19 +26,12 @@ class HashFamily(Protocol):
     def rows(self) -> int: ...
     @property
     def width(self) -> int: ...
-    @property
-    def signed(self) -> bool:
-        """Else all signs are +1."""
-        ...
-
-    def cells_and_signs(
-        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        """h_rows(keys) and g_rows(keys), shapes broadcast."""
-        ...
-
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """h_rows(keys) alone."""
+        """h_rows(keys), shapes broadcast."""
+        ...
+
+    def signs(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int8]:
+        """g_rows(keys), or `UNSIGNED`, one 1 for all."""
         ...
 
 
@@ -71,21 +65,17 @@ class MultiplyShift:
     def rows(self) -> int:
         return int(self.offsets.shape[1])
 
-    def cells_and_signs(
-        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        if not self.signed:
-            cells = self.cells(rows, keys)
-            return cells, np.ones(cells.shape, dtype=np.int8)
-        signs = (self._mix(1, rows, keys).view(np.int64) >> 63).astype(np.int8) | np.int8(1)  # -1 or 0, then -1 or 1
-        return self.cells(rows, keys), signs
-
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         bits = self._mix(0, rows, keys)
         if self.width == 1:  # a shift by 64 is undefined
             return np.zeros(bits.shape, dtype=np.int64)
         bits >>= np.uint64(65 - self.width.bit_length())
         return bits.view(np.int64)
+
+    def signs(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int8]:
+        if not self.signed:
+            return UNSIGNED
+        return (self._mix(1, rows, keys).view(np.int64) >> 63).astype(np.int8) | np.int8(1)  # -1 or 0, then -1 or 1
 
     def _mix(self, function: int, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         low, high = self.multipliers[function]

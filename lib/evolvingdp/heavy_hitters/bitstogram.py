@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks, words
-from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.hashing import UNSIGNED, MultiplyShift
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
@@ -70,22 +70,15 @@ class CodeHashes:
     def width(self) -> int:
         return self.buckets.width * (1 + self.two_cells)
 
-    @property
-    def signed(self) -> bool:
-        return not self.two_cells
-
-    def cells_and_signs(
-        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        repetition, position = np.divmod(rows, self.code.length)
-        buckets = self.buckets.cells(repetition, keys)
-        bits = self.code.bits(keys, position)
-        if self.two_cells:
-            return 2 * buckets + bits, np.ones(buckets.shape, dtype=np.int8)
-        return buckets, (1 - 2 * bits.astype(np.int8))
-
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        return self.cells_and_signs(rows, keys)[0]
+        buckets = self.buckets.cells(rows // self.code.length, keys)
+        return 2 * buckets + self._bits(rows, keys) if self.two_cells else buckets
+
+    def signs(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int8]:
+        return UNSIGNED if self.two_cells else 1 - 2 * self._bits(rows, keys).view(np.int8)
+
+    def _bits(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.uint8]:
+        return self.code.bits(keys, rows % self.code.length)
 
 
 @checks.plain

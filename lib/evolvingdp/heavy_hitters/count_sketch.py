@@ -21,7 +21,7 @@ import hashlib
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,26 +44,27 @@ _PROBES = scramble(np.arange(64, dtype=np.uint64))  # keys that tell hash famili
 class Sketch:
     """What the server holds: the sums of reports, int64 (rows, width), and their number.  Merge with `+`.
 
-    `oracle` is the fingerprint of the `FreqOracle` that the reports were made for: only sketches of one oracle are merged,
-    and only that oracle reads them.  Empty for a sketch that was made by hand, which fits every oracle of its shape.
+    `oracle`: what the reports were made for.  Only its sketches are merged with this one, and only it reads them.
     """
 
+    oracle: FreqOracle
     sums: NDArray[np.int64]
     n_reports: int
-    oracle: str = ""
+
+    def __post_init__(self) -> None:
+        if self.sums.shape != self.oracle.shape:
+            raise ValueError(f"sums must have the oracle's shape {self.oracle.shape} (rows, width), got {self.sums.shape}")
 
     @cached_property
-    def transformed(self) -> NDArray[Any]:
-        """The signed reports of every row and cell, (rows, width): exact integers."""
-        return hadamard.transform(self.sums)
+    def cells(self) -> NDArray[np.float64]:
+        """`FreqOracle.cell_estimates`."""
+        return self.oracle._cells(self.sums)
 
     def __add__(self, other: Sketch) -> Sketch:
-        if self.sums.shape != other.sums.shape:
-            raise ValueError(f"sketches must have one shape to be merged, got {self.sums.shape} and {other.sums.shape}")
-        if self.oracle and other.oracle and self.oracle != other.oracle:
-            raise ValueError(f"sketches must be of one oracle to be merged, got one of {self.oracle}, one of {other.oracle}")
-        oracle = self.oracle or other.oracle
-        return replace(self, sums=self.sums + other.sums, n_reports=self.n_reports + other.n_reports, oracle=oracle)
+        own, another = self.oracle.fingerprint, other.oracle.fingerprint
+        if own != another:
+            raise ValueError(f"sketches must be of one oracle to be merged, got one of {own}, one of {another}")
+        return replace(self, sums=self.sums + other.sums, n_reports=self.n_reports + other.n_reports)
 
 
 @checks.plain
@@ -98,8 +99,7 @@ class FreqOracle:
     def true_bits(self, keys: NDArray[np.uint64], slots: NDArray[np.int64]) -> NDArray[np.int8]:
         """Lines 2-6: x_i = g_j(v_i) W[r_i, h_j(v_i)], (n,) of +-1.  Secret: never leaves the user's device."""
         rows, columns = np.divmod(slots, self.hashes.width)
-        cells, signs = self.hashes.cells_and_signs(rows, keys)
-        return signs * hadamard.signs(columns, cells)
+        return self.hashes.signs(rows, keys) * hadamard.signs(columns, self.hashes.cells(rows, keys))
 
     def report(
         self, keys: NDArray[np.uint64], slots: NDArray[np.int64], private: np.random.Generator
@@ -112,28 +112,25 @@ class FreqOracle:
     def fingerprint(self) -> str:
         """What two parties must share to read each other's sketches: the kind of reports, the hash functions, by 64 of their
         values in each row, and epsilon."""
-        values = self.hashes.cells_and_signs(np.arange(self.hashes.rows)[:, None], _PROBES[None, :])
-        digest = hashlib.sha256(b"".join(np.asarray(part, dtype="<i8").tobytes() for part in values)).hexdigest()
-        return f"{type(self).__name__}, hashes {digest[:12]}, epsilon {float(self.epsilon)!r}"
+        asked = np.arange(self.hashes.rows)[:, None], _PROBES[None, :]
+        values = [np.asarray(part(*asked), dtype="<i8").tobytes() for part in (self.hashes.cells, self.hashes.signs)]
+        digest = hashlib.sha256(b"".join(values)).hexdigest()
+        rows, width = self.shape
+        return f"{type(self).__name__}, {rows} rows of {width}, hashes {digest[:12]}, epsilon {float(self.epsilon)!r}"
 
     def check(self, sketch: Sketch) -> None:
-        """Raise ValueError unless `sketch` holds reports made for this oracle (by hand: has its shape)."""
-        if sketch.sums.shape != self.shape:
-            raise ValueError(f"sketch must have the oracle's shape {self.shape} (rows, width), got {sketch.sums.shape}")
-        if sketch.oracle and sketch.oracle != self.fingerprint:
-            raise ValueError(f"sketch must hold reports made for {self.fingerprint}, got one of {sketch.oracle}")
+        """Raise ValueError unless `sketch` holds reports made for this oracle."""
+        if sketch.oracle.fingerprint != self.fingerprint:
+            raise ValueError(f"sketch must hold reports made for {self.fingerprint}, got one of {sketch.oracle.fingerprint}")
 
     def empty(self) -> Sketch:
         """A sketch of no reports."""
-        return self._sketch(np.zeros(self.shape, dtype=np.int64), 0)
+        return Sketch(self, np.zeros(self.shape, dtype=np.int64), 0)
 
     @property
     def shape(self) -> tuple[int, int]:
         """That of a sketch's sums."""
         return self.hashes.rows, self.hashes.width
-
-    def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> Sketch:
-        return Sketch(sums, n_reports, self.fingerprint)
 
     def add(self, sketch: Sketch, slots: NDArray[np.int64], reports: NDArray[np.integer]) -> Sketch:
         """`sketch` plus `reports` (n,) of users at `slots` (n,)."""
@@ -142,7 +139,7 @@ class FreqOracle:
             raise ValueError(f"reports must have one entry per slot, got {np.shape(reports)} for {np.shape(slots)}")
         sums = sketch.sums.copy()
         self._count(sums, slots, reports)
-        return self._sketch(sums, sketch.n_reports + len(slots))
+        return Sketch(self, sums, sketch.n_reports + len(slots))
 
     def _count(self, sums: NDArray[np.int64], slots: NDArray[np.int64], reports: NDArray[np.integer]) -> None:
         slots = checks.integer_array("slots", slots, below=sums.size)
@@ -156,7 +153,7 @@ class FreqOracle:
         for some in blocks(len(keys), _AT_ONCE):
             slots = self.assign(len(some), public)
             self._count(sums, slots, self.report(keys[some], slots, private))
-        return self._sketch(sums, len(keys))
+        return Sketch(self, sums, len(keys))
 
     def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         """A sketch with exactly the law of `collect` when counts[i] users hold keys[i], whose number does not matter; one
@@ -175,7 +172,7 @@ class FreqOracle:
         for rows in blocks(len(sums), max(1, _AT_ONCE // self.hashes.width)):
             few = users[rows].sum() < users[rows].size * self.hashes.width.bit_length()  # a binomial is as dear as a column
             sums[rows] = _by_users(users[rows], rng) if few else _by_groups(users[rows], rng)
-        return self._sketch(sums, int(np.sum(counts)))
+        return Sketch(self, sums, int(np.sum(counts)))
 
     def holders(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Deal the users to rows: how many hold each cell with sign +1, and with sign -1, (rows, 2, width)."""
@@ -183,9 +180,7 @@ class FreqOracle:
         held, alone = np.zeros((n_rows, 2, width), dtype=np.int64), np.repeat(keys[few], counts[few])
 
         def places(rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-            cells, signs = self.hashes.cells_and_signs(rows, keys)
-            cells += (2 * rows + (signs < 0)) * width
-            return cells
+            return self.hashes.cells(rows, keys) + (2 * rows + (self.hashes.signs(rows, keys) < 0)) * width
 
         for some in blocks(len(alone), _AT_ONCE):
             np.add.at(held.ravel(), places(rng.integers(0, n_rows, size=len(some)), alone[some]), 1)
@@ -247,7 +242,10 @@ class FreqOracle:
     def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
         """For every row and cell, the signed number of users hashed there, float64 (rows, width), in users of all rows."""
         self.check(sketch)
-        return np.asarray(self.users_of_a_report * sketch.transformed)
+        return sketch.cells
+
+    def _cells(self, sums: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(self.users_of_a_report * hadamard.transform(sums))
 
     @property
     def users_of_a_report(self) -> float:
@@ -259,11 +257,9 @@ class FreqOracle:
         read = np.empty((len(cells), len(keys)))
         for rows in blocks(len(cells), max(1, _AT_ONCE // max(1, len(keys)))):
             some, asked = read[rows[0] : rows[-1] + 1], (first + rows[:, None], keys[None, :])
-            places, signs = self.hashes.cells_and_signs(*asked) if self.hashes.signed else (self.hashes.cells(*asked), None)
-            places += rows[:, None] * self.hashes.width
+            places = self.hashes.cells(*asked) + rows[:, None] * self.hashes.width
             cells.ravel().take(places, out=some, mode="clip")  # which checks nothing, and is faster
-            if signs is not None:
-                some *= signs
+            some *= self.hashes.signs(*asked)
         return read
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -30,14 +30,13 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import Geometry, geometry
-from evolvingdp.core.hashing import MultiplyShift, scramble
+from evolvingdp.core.hashing import UNSIGNED, MultiplyShift, scramble
 from evolvingdp.core.reports import Projective
 from evolvingdp.core.sampling import blocks, split_evenly
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 
-_CHUNK = 1 << 15  # users at a time
 _HASH_BITS = np.int64(32)
 _KEYS_AT_ONCE = 1 << 13
 _CERTAIN = 2.5  # standard errors
@@ -57,7 +56,6 @@ class PointHashes:
 
     family: MultiplyShift  # 2^32 cells
     space: Geometry
-    signed: ClassVar[bool] = False
 
     @property
     def rows(self) -> int:
@@ -67,29 +65,14 @@ class PointHashes:
     def width(self) -> int:
         return self.space.points
 
-    def cells_and_signs(
-        self, rows: NDArray[np.integer], keys: NDArray[np.uint64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        cells = self.cells(rows, keys)
-        return cells, np.ones(cells.shape, dtype=np.int8)
-
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         cells = self.family.cells(rows, scramble(keys))  # keys in progression collide together
         cells *= self.width
         cells >>= _HASH_BITS
         return cells
 
-
-@dataclass(frozen=True, eq=False)
-class PointCounts(Sketch):
-    """What the server holds: how often each report came in each row, int64 (rows, points)."""
-
-    space: Geometry = field(default=Geometry(2, 2))
-
-    @cached_property
-    def transformed(self) -> NDArray[np.int64]:
-        """How many reports of each row support each point, (rows, points)."""
-        return np.array([self.space.supporting(row) for row in self.sums])
+    def signs(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int8]:
+        return UNSIGNED
 
 
 @checks.draws
@@ -127,9 +110,6 @@ class ProjectiveOracle(FreqOracle):
         """The law of a report."""
         return PointReport(self.space.points, self.epsilon, self.space)
 
-    def _sketch(self, sums: NDArray[np.int64], n_reports: int) -> PointCounts:
-        return PointCounts(sums, n_reports, self.fingerprint, self.space)
-
     def assign(self, n_users: int, public: np.random.Generator) -> NDArray[np.int64]:
         """A uniform row per user, (n_users,).  Public."""
         return public.integers(0, self.hashes.rows, size=n_users)
@@ -151,17 +131,16 @@ class ProjectiveOracle(FreqOracle):
         for row, users in enumerate(dealt):
             held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=space.points)
             sums[row] = self.response.draw_reports(held.astype(np.int64), rng)
-        return self._sketch(sums, int(np.sum(counts)))
+        return Sketch(self, sums, int(np.sum(counts)))
 
     @property
     def users_of_a_report(self) -> float:
         return self.hashes.rows / self.response.gain
 
-    def cell_estimates(self, sketch: Sketch) -> NDArray[np.float64]:
+    def _cells(self, sums: NDArray[np.int64]) -> NDArray[np.float64]:
         """From the reports of every row that support every point, less what is expected of users at uniform points."""
-        self.check(sketch)
-        others = sketch.sums.sum(axis=1, keepdims=True) * self.space.share
-        return np.asarray(self.users_of_a_report * (sketch.transformed - others))
+        supporting, others = self.space.supporting(sums), sums.sum(axis=1, keepdims=True) * self.space.share
+        return np.asarray(self.users_of_a_report * (supporting - others))
 
     def estimate(self, sketch: Sketch, keys: NDArray[np.uint64], estimator: str = "median") -> NDArray[np.float64]:
         """As FreqOracle's, and `"joint"`: the least-squares fit of all `keys` at once, a mean without the collisions among
