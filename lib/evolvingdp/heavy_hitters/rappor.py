@@ -231,11 +231,8 @@ class RapporProtocol:
         self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator, *, n_reports: int = 1
     ) -> BitCounts:
         """Exactly the law of `collect` with uniform cohorts when counts[i] clients report keys[i] `n_reports` times each."""
-        checks.counts(counts=counts)
         checks.integer_at_least(1, n_reports=n_reports)
-        if len(keys) != len(counts):
-            raise ValueError(f"counts must have one entry per key, got {len(counts)} for {len(keys)} keys")
-        cohorts = split_evenly(counts, self.settings.n_cohorts, rng)
+        cohorts = split_evenly(checks.counts_of_keys(counts, keys), self.settings.n_cohorts, rng)
         return self.simulate_pairs(keys, cohorts[:, :, None], np.array([n_reports]), rng)
 
     def simulate_pairs(

@@ -26,14 +26,13 @@ import scipy
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor, RapporProtocol
+from evolvingdp.heavy_hitters.rappor import BitCounts, RapporProtocol
 
 if TYPE_CHECKING:  # whose import takes as long as a plan
     import pandas as pd
 
 WIDE = 0.8  # more candidates than this share of the equations: not all are fitted
 _NULL_FROM = 0.8  # p-values above are taken to be those of words that nobody reported
-_ROUNDS = 3  # of reweighting
 _PURSUITS = 6  # of who stands out
 _LOST = 1e-6  # how far the generalized inverse may be from an inverse
 _NOT_TOLD_APART = 1e3  # a standard error, as a multiple of all reports
@@ -85,19 +84,15 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
     used = np.flatnonzero(counts.n_reports)
     reports = np.repeat(counts.n_reports[used], settings.n_bits)
     shown = counts.ones[used].ravel() / reports
-    target = (shown - settings.report_one(0)) / settings.gain
     design = _design(protocol, candidates, used)
-    wide = len(candidates) > WIDE * len(target)
-    share = np.full(len(target), float(np.clip(shown.mean(), 0.01, 0.99)))
-    for _ in range(_ROUNDS):
-        weight = np.sqrt(reports / (share * (1 - share))) * settings.gain
-        weighted = sparse.diags_array(weight) @ design
-        fit, unbiased, error, dispersion = (_of_some if wide else _of_all)(weighted, target * weight)
-        share = np.clip(settings.report_one(0) + settings.gain * (design @ fit), 1e-9, 1 - 1e-9)
-    # the fit's own weights lean on a candidate's cells; these know no candidate
-    smooth = (shown * reports + _PRIOR_REPORTS * share.mean()) / (reports + _PRIOR_REPORTS)
-    weight = np.sqrt(reports / (smooth * (1 - smooth))) * settings.gain
-    p_value = np.full(len(candidates), np.nan) if wide else _p_values(settings, design, weight, target * weight)
+    # a fit's own shares would lean on a candidate's cells; these know no candidate
+    share = (shown * reports + _PRIOR_REPORTS * np.clip(shown.mean(), 0.01, 0.99)) / (reports + _PRIOR_REPORTS)
+    weight = np.sqrt(reports / (share * (1 - share))) * settings.gain
+    target, weighted = weight * (shown - settings.report_one(0)) / settings.gain, sparse.diags_array(weight) @ design
+    if wide := len(candidates) > WIDE * len(target):
+        (fit, unbiased, error, dispersion), p_value = _of_some(weighted, target), np.full(len(candidates), np.nan)
+    else:
+        (fit, unbiased, error, dispersion), p_value = _of_all(weighted, target, weight, settings.n_bits)
     words = pd.DataFrame(
         {
             "estimate": fit[:-1] * total,
@@ -121,18 +116,25 @@ def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: N
     return sparse.csc_array(sparse.hstack([known, np.full((shape[0], 1), 1 / n_bits)]))
 
 
-def _of_all(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
-    """The non-negative fit, least squares with any sign, its standard errors, and the residual variance."""
-    inverse, lost = _inverse(weighted)
-    right = weighted.T @ target
-    solution = inverse @ right
-    dispersion = _dispersion(target - weighted @ solution, len(solution))
+def _of_all(
+    weighted: sparse.csc_array, target: NDArray[np.float64], weight: NDArray[np.float64], n_bits: int
+) -> tuple[Fit, NDArray[np.float64]]:
+    """The non-negative fit, least squares with any sign, its standard errors, and the residual variance; and p-values, of
+    each candidate against what least squares on the others leaves: values that do not know its hashes."""
+    products = (weighted.T @ weighted).toarray()
+    inverse = linalg.pinvh(products)
+    lost = np.abs(inverse @ products - np.eye(len(products))).max(axis=1) > _LOST  # not told from others
+    solution = inverse @ (weighted.T @ target)
+    left = target - weighted @ solution
+    dispersion = _dispersion(left, len(solution))
     error = np.sqrt(dispersion * np.where(lost, _NOT_TOLD_APART**2, np.diag(inverse)))
-    if lost.any():
-        return scipy.optimize.nnls(weighted.toarray(), target)[0], solution, error, dispersion
-    square = linalg.cholesky((weighted.T @ weighted).toarray())  # the same fit, of as many equations as candidates
-    fit = scipy.optimize.nnls(square, linalg.solve_triangular(square, right, trans="T"))[0]
-    return fit, solution, error, dispersion
+    turned, square = linalg.qr_multiply(weighted.toarray(), target)  # the same fit, of as many equations as candidates
+    without = left + (weighted @ (inverse * (solution / np.diag(inverse))))[:, :-1].T
+    bound = _CUT * np.median(np.abs(without), axis=1, keepdims=True) / float(scipy.stats.norm.isf(0.25))
+    each = weight * np.clip(without, -bound, bound)
+    scores = (each * (weighted[:, :-1].T.toarray() > 0)).sum(axis=1)
+    p_value = np.where(lost[:-1], 1.0, _tail(each.reshape(len(each), -1, n_bits), scores))
+    return (scipy.optimize.nnls(square, turned)[0], solution, error, dispersion), p_value
 
 
 def _of_some(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
@@ -157,37 +159,6 @@ def _of_some(weighted: sparse.csc_array, target: NDArray[np.float64]) -> Fit:
 
 def _dispersion(left: NDArray[np.float64], fitted: int) -> float:
     return max(1.0, float(left @ left) / max(1, len(left) - fitted))
-
-
-def _inverse(weighted: sparse.csc_array) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The generalized inverse of the normal equations, and which columns it cannot tell from others."""
-    products = (weighted.T @ weighted).toarray()
-
-    def lost(inverse: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return np.asarray(np.abs(inverse @ products - np.eye(len(products))).max(axis=1) > _LOST)
-
-    try:
-        inverse = linalg.cho_solve(linalg.cho_factor(products), np.eye(len(products)))
-        if not (missed := lost(inverse)).any():
-            return inverse, missed
-    except linalg.LinAlgError:
-        pass
-    inverse = np.linalg.pinv(products, hermitian=True)
-    return inverse, lost(inverse)
-
-
-def _p_values(
-    settings: Rappor, design: sparse.csc_array, weight: NDArray[np.float64], target: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Each candidate against what least squares on the others leaves: values that do not know its hashes."""
-    weighted = sparse.diags_array(weight) @ design
-    inverse, lost = _inverse(weighted)
-    solution = inverse @ (weighted.T @ target)
-    without = target - weighted @ solution + (weighted @ (inverse * (solution / np.diag(inverse))))[:, :-1].T
-    bound = _CUT * np.median(np.abs(without), axis=1, keepdims=True) / float(scipy.stats.norm.isf(0.25))
-    each = weight * np.clip(without, -bound, bound)
-    scores = (each * design[:, :-1].T.toarray()).sum(axis=1)
-    return np.asarray(np.where(lost[:-1], 1.0, _tail(each.reshape(len(each), -1, settings.n_bits), scores)))
 
 
 def _tail(values: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
