@@ -27,7 +27,6 @@ from evolvingdp.core.randomizers import Support, rounded_up
 
 _CHUNK = 1 << 16
 _MOST = 2**15 - 1  # hash values, so that they and a distance of two fit in 16 bits
-_FAR = 12  # standard deviations of a support, and its square for the few: no support of an empty key is further
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,25 +117,15 @@ class OLH(Support):
         those below `least` may be 0 instead: drawn is how many reach it, which, and how far.
         """
         checks.counts(counts=counts)
-        if least > 0:
-            return self._simulate_reaching(counts, int(n_reports), rng, least)
-        return self.draw_one(counts, n_reports, rng)
-
-    def _simulate_reaching(
-        self, counts: NDArray[np.integer], n_reports: int, rng: np.random.Generator, least: int
-    ) -> NDArray[np.int64]:
+        if least <= 0:
+            return self.draw_one(counts, n_reports, rng)
         from scipy.stats import binom  # half a second, which nobody else who hashes waits for
 
         support, held, empty = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts), np.flatnonzero(counts == 0)
-        support[held] = self.simulate_support(counts[held], n_reports, rng)
-        chance = self.other
-        far = _FAR * math.sqrt(n_reports * chance) + _FAR**2
-        values = np.arange(least, min(n_reports, max(least, n_reports * chance) + far) + 1, dtype=np.int64)
-        law = binom.pmf(values, n_reports, chance)
-        many = int(rng.binomial(len(empty), min(1.0, law.sum())))
-        if many:
-            which = rng.choice(empty, many, replace=False, shuffle=False)
-            support[which] = rng.choice(values, many, p=law / law.sum())
+        support[held] = self.draw_one(counts[held], n_reports, rng)
+        reached = float(binom.sf(least - 1, n_reports, self.other))
+        which = rng.choice(empty, rng.binomial(len(empty), reached), replace=False, shuffle=False)
+        support[which] = binom.isf(reached * (1 - rng.random(len(which))), n_reports, self.other)
         return support
 
     def _hash(self, seeds: NDArray[np.uint64], keys: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint16]:

@@ -78,9 +78,9 @@ class Report(Support):
         """How many a user can send, with what is public of them."""
 
     @property
-    @abstractmethod
     def moved(self) -> tuple[int, int]:
         """How many of the server's sums a report moves, at least and at most."""
+        return 1, 1
 
     @property
     def bits(self) -> int:
@@ -152,13 +152,13 @@ class Report(Support):
     def add_up(self, sent: NDArray[Any]) -> NDArray[np.int64]:
         """Their sums, (width,)."""
 
-    @abstractmethod
     def message(self, row: NDArray[Any]) -> int:
         """A row of `sent`, below `messages`."""
+        return int(row[0])
 
-    @abstractmethod
     def rows(self, messages: list[int]) -> NDArray[Any]:
         """The rows whose messages these are, each below `messages`, (n, fields)."""
+        return np.array(messages, dtype=np.int64).reshape(-1, 1)
 
     @abstractmethod
     def draw_sums(
@@ -329,6 +329,7 @@ def _part(pools: NDArray[np.int64], size: NDArray[np.int64], rng: np.random.Gene
 class Projective(Counted):
     """A point of `space`, whose first points stand for the values; the server counts how often each was sent."""
 
+    name: ClassVar[str] = "a point of a finite geometry"
     space: Geometry
 
     def __post_init__(self) -> None:
@@ -357,17 +358,7 @@ class Projective(Counted):
     def messages(self) -> int:
         return self.space.points
 
-    @property
-    def name(self) -> str:
-        return "a point of a finite geometry"
-
-    @property
-    def moved(self) -> tuple[int, int]:
-        return 1, 1
-
-    @property
-    def width(self) -> int:
-        return self.space.points
+    width = messages
 
     @property
     def pairs(self) -> tuple[float, float]:
@@ -410,12 +401,6 @@ class Projective(Counted):
     def add_up(self, sent: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.bincount(sent[:, 0], minlength=self.width)
 
-    def message(self, row: NDArray[np.int64]) -> int:
-        return int(row[0])
-
-    def rows(self, messages: list[int]) -> NDArray[np.int64]:
-        return np.array(messages, dtype=np.int64).reshape(-1, 1)
-
     def _supports(self, held: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         sums = np.empty((*held.shape[:-1], self.width), dtype=np.int64)
         for place in np.ndindex(held.shape[:-1]):
@@ -445,6 +430,8 @@ class Projective(Counted):
 class Hashed(OLH, Counted):
     """Local hashing of a list, by the law of `core.olh`, which can be asked about any key."""
 
+    name: ClassVar[str] = "a hash function and a hash"
+
     def __post_init__(self) -> None:
         Counted.__post_init__(self)
         OLH.__post_init__(self)
@@ -452,10 +439,6 @@ class Hashed(OLH, Counted):
     @property
     def messages(self) -> int:
         return self.hash_values << _SEED
-
-    @property
-    def name(self) -> str:
-        return "a hash function and a hash"
 
     @property
     def moved(self) -> tuple[int, int]:
@@ -486,6 +469,8 @@ class Sign(Report):
     """One sign of a random row: the sums are those of signs by row."""
 
     signed: ClassVar[bool] = True
+    name: ClassVar[str] = "a row and its sign"
+    other: ClassVar[float] = 0.5
 
     @cached_property
     def randomizer(self) -> SignFlip:
@@ -495,21 +480,9 @@ class Sign(Report):
     def own(self) -> float:
         return self.randomizer.keep
 
-    @cached_property
-    def other(self) -> float:
-        return 0.5
-
     @property
     def messages(self) -> int:
         return 2 * self.width
-
-    @property
-    def name(self) -> str:
-        return "a row and its sign"
-
-    @property
-    def moved(self) -> tuple[int, int]:
-        return 1, 1
 
     @property
     def width(self) -> int:
