@@ -20,7 +20,7 @@ from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.windows import Days
 from evolvingdp.core import checks
-from evolvingdp.core.noise import DiscreteGaussian, DiscreteLaplace, IntegerNoise
+from evolvingdp.core.noise import IntegerNoise
 from evolvingdp.core.randomizers import SignFlip
 
 ENTRIES = {entry.id: entry for entry in ledger.entries()}
@@ -124,18 +124,6 @@ def test_normal_noise_that_was_shown_hides_nothing_that_comes_later():
     assert loss("laplace") == pytest.approx(2.0, rel=1e-4)
     with pytest.raises(replay.ChangedError, match="must have noise where data differ"):
         loss("normal")
-
-
-def test_moves_that_are_stated_are_those_of_laplace_noise():
-    """Whose loss is |move| / scale; normal noise of this scale, moved as far, is not pure at all."""
-
-    def trial(law):
-        run = lambda held, rng: held + law(2.0).draw(1, rng)  # noqa: E731
-        return Trial((), run, (0, 1), 0.5, moves={((), 0): -1.0})
-
-    assert engine.loss_of_trial(mechanism("noise", trial(DiscreteLaplace)), 0)[1] == pytest.approx(0.5)
-    with pytest.raises(replay.ChangedError, match="must have Laplace's law"):
-        engine.loss_of_trial(mechanism("noise", trial(DiscreteGaussian)), 0)
 
 
 def test_draws_that_undo_each_other_are_found():

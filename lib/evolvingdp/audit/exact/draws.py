@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
-from scipy.stats import binom, poisson
+from scipy.stats import binom
 
 _MOST_WAYS = 1 << 10  # of one draw
 _REACH, _CELLS = 25.0, 500.0  # scales, and cells: what lies further out is one cell
@@ -166,10 +166,6 @@ class Follower:
             )
             left, rest = left - counts[-1], rest - share
         return np.stack([*counts, left], axis=-1)
-
-    def poisson(self, lam: ArrayLike) -> Any:
-        """Of small means alone: up to 19, beyond which nothing of the law is left."""
-        return self._chosen(lambda mean: poisson.pmf(np.arange(20), mean).tolist(), lam)
 
     def choice(self, n: int, size: int, replace: bool, shuffle: bool) -> Any:
         """Sets of so many of the first `n` numbers."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from evolvingdp.audit.exact.draws import Follower, TooManyWaysError, law_of, replaced, stated
 from evolvingdp.audit.exact.laws import epsilon_at
-from evolvingdp.audit.exact.replay import ChangedError, check_hidden, moved_loss, replayed
+from evolvingdp.audit.exact.replay import ChangedError, check_hidden, replayed
 from evolvingdp.audit.registry.entry import FINITE, Mechanism, Trial
 from evolvingdp.core.noise import DiscreteLaplace, IntegerNoise, MonitorNoise
 from evolvingdp.core.seeds import stream
@@ -62,8 +62,6 @@ def _replayed(trial: Trial, make: Callable[[], np.random.Generator]) -> float | 
         raise ChangedError(f"what is refused must not depend on a user's data, got {refused} and {large}")
     if refused[0]:
         return None
-    if trial.moves:
-        return moved_loss(trial.run, trial.data[0], trial.data[1], make, dict(trial.moves))
     found = [replayed(trial.run, trial.data[0], data, make) for data in trial.data[1:]]
     if large and not large[0]:
         check_hidden(trial.run, trial.large[0], trial.large[1], make, found[-1][1])

@@ -265,14 +265,6 @@ def check_hidden(run: Run, data: Any, neighbour: Any, make: Make, moves: Moves) 
     return first
 
 
-def moved_loss(run: Run, data: Any, neighbour: Any, make: Make, moves: Moves) -> float:
-    """The loss of Laplace noise that is moved by these `moves`, which must hide the neighbour."""
-    draws = {(draw.generator, draw.place): draw for draw in check_hidden(run, data, neighbour, make, moves).draws}
-    if others := {draws[place].law for place in moves} - {LAPLACE}:
-        raise ChangedError(f"noise that is moved must have Laplace's law, got {sorted(others)}")
-    return math.fsum(abs(by) / draws[place].scale for place, by in moves.items())
-
-
 def replayed(run: Run, data: Any, neighbour: Any, make: Make) -> tuple[Loss, Moves]:
     """The exact loss of what `run(data, rng)` draws, against `neighbour`, and the moves of the noise that hide it; `make()`
     is the same generator each time.

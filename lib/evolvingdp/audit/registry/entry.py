@@ -21,8 +21,7 @@ class Trial:
     """A mechanism with settings and data: `run(data, rng)` is all that everybody sees, and any two of `data` are neighbours.
 
     All of it together is (`epsilon`, `delta`)-private. `large`: neighbours that differ by the same as the first two of
-    `data`, beside numbers that are large. `moves`: of the noise, by generator and place, that hide the second of `data`;
-    where nothing is said they are solved for, which takes as many releases whatever the noise is.
+    `data`, beside numbers that are large.
     """
 
     settings: Any  # as they are printed where it fails
@@ -31,7 +30,6 @@ class Trial:
     epsilon: float
     delta: float = 0.0
     large: tuple[Any, ...] = ()
-    moves: Mapping[tuple[tuple[int, ...], int], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
