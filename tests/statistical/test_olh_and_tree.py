@@ -52,17 +52,6 @@ def test_olh_supports_have_their_exact_law(path):
     assert np.all(np.abs(correlation) < 4.9 / np.sqrt(draws))  # asked for once, values do not share noise
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 5.5, 8.0])
-def test_an_olh_report_that_is_not_the_own_value_is_any_other_alike(epsilon):
-    """In 8 bits, own value plus distance overflows from epsilon = 4.85 on."""
-    oracle, draws = OLH(epsilon), 400_000
-    reports = oracle.report(np.full(draws, 5, dtype=np.uint64), stream(0, "seeds"), stream(0, "noise"))
-    own = oracle._hash(reports.seeds, np.uint64(5)).astype(int)
-    distance = Counter(((reports.values - own) % oracle.hash_values).tolist())
-    assert fits(distance, oracle.probabilities(0), draws) > ALPHA
-    assert fits(distance, OLH(1.1 * epsilon, values=oracle.hash_values).probabilities(0), draws) < ALPHA
-
-
 def test_olh_s_support_counts_what_it_says():
     oracle = OLH(1.0)
     users = np.repeat(KEYS, COUNTS)

@@ -6,12 +6,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from local_laws import projective_laws
 from scipy.stats import binom
 
-from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from support import ALPHA, fits
 
 KEYS, COUNTS = np.array([3, 2**40], dtype=np.uint64), np.array([20, 10])
@@ -52,24 +50,6 @@ def test_the_reports_that_support_a_word_s_point_have_their_exact_law(path):
     deviation = differences.std() / np.sqrt(draws)
     assert abs(differences.mean() - truth) < 4.9 * deviation
     assert abs(differences.mean() - expected) > 4.9 * deviation
-
-
-@pytest.mark.parametrize("path", ["collect", "groups", "users"])
-def test_a_user_s_reports_have_their_law(path):
-    """Of 30,000 users of one word in a space of 13 points."""
-    oracle, n_users = ProjectiveOracle.draw(1, 2, 1.0, stream(0, "hashes")), 30_000
-    oracle = ProjectiveOracle(PointHashes(oracle.hashes.family, Geometry(3, 3)), 1.0)
-    if path == "collect":
-        sketch = oracle.collect(np.full(n_users, 3), stream(0, "rows"), stream(0, "noise"))
-    else:
-        parts = 1 if path == "groups" else n_users // 5  # few users at a point are drawn one by one
-        sketch = sum(
-            (oracle.simulate([3], [n_users // parts], stream(0, path, part)) for part in range(parts)), oracle.empty()
-        )
-    (point,) = oracle.hashes.cells(np.zeros(1, dtype=int), np.array([3], dtype=np.uint64))
-    sums = Counter(dict(enumerate(sketch.sums[0].tolist())))
-    assert fits(sums, projective_laws(oracle)[point], n_users) > ALPHA
-    assert fits(sums, projective_laws(ProjectiveOracle(oracle.hashes, 1.1))[point], n_users) < ALPHA
 
 
 @pytest.mark.parametrize("estimator", ["mean", "joint"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections import Counter
 
 import numpy as np
@@ -59,16 +61,18 @@ def test_fair_binomials_are_binomial_on_both_sides_of_every_switch(trials):
 @pytest.mark.parametrize("few", [8, 0.5])  # all users dealt one by one, or words of 3 and 4 users by multinomials
 def test_splitting_is_multinomial_and_words_are_split_independently(counts, few, monkeypatch):
     monkeypatch.setattr(sampling, "_FEW", few)
-    parts = 5
+    parts = 4
     rng = stream(0, "split", *counts)
     draws = 20_000
-    seen = Counter(tuple(split_evenly(np.array(counts), parts, rng)[-1].tolist()) for _ in range(draws))
+    seen = Counter(tuple(split_evenly(np.array(counts), parts, rng).ravel().tolist()) for _ in range(draws))
 
     def law(p):
-        return {outcome: float(multinomial.pmf(outcome, counts[-1], p)) for outcome in _compositions(counts[-1], parts)}
+        words = [{one: float(multinomial.pmf(one, count, p)) for one in _compositions(count, parts)} for count in counts]
+        joint = itertools.product(*(word.items() for word in words))
+        return {sum((one for one, _ in each), ()): math.prod(chance for _, chance in each) for each in joint}
 
-    assert fits(seen, law([1 / 5] * 5), draws) > ALPHA
-    assert fits(seen, law([0.22, 0.195, 0.195, 0.195, 0.195]), draws) < ALPHA
+    assert fits(seen, law([1 / 4] * 4), draws) > ALPHA
+    assert fits(seen, law([0.275, 0.245, 0.24, 0.24]), draws) < ALPHA
 
 
 def _compositions(total, parts):
@@ -112,21 +116,6 @@ def test_large_counts_go_to_numpy_s_exact_sampler():
     wrong_minus, wrong_plus = rng.binomial(minus, flip.flip), rng.binomial(plus, flip.flip)
     expected = plus - minus + 2 * (wrong_minus - wrong_plus)
     assert flip.sum_given_counts(plus, minus, stream(0, "sums")).tolist() == expected.tolist()
-
-
-def test_two_words_of_few_users_are_dealt_independently():
-    draws, parts = 20_000, 4
-    rng = stream(0, "pairs")
-    seen = Counter()
-    for _ in range(draws):
-        first, second = split_evenly(np.array([1, 2]), parts, rng)
-        seen[(*first.tolist(), *second.tolist())] += 1
-    law = {
-        (*a, *b): float(multinomial.pmf(a, 1, [1 / parts] * parts) * multinomial.pmf(b, 2, [1 / parts] * parts))
-        for a in _compositions(1, parts)
-        for b in _compositions(2, parts)
-    }
-    assert fits(seen, law, draws) > ALPHA
 
 
 def test_a_quantile_is_the_least_count_that_is_reached_with_the_probability():

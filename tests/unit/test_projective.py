@@ -15,8 +15,6 @@ from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches import joint_fit
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
 from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
-from evolvingdp.heavy_hitters.tree_hist import TreeHist
-from evolvingdp.heavy_hitters.word_tree import WordTree
 
 SPACES = [Geometry(2, 4), Geometry(2, 6), Geometry(3, 3), Geometry(5, 3), Geometry(7, 4), Geometry(8, 2), Geometry(11, 2)]
 KEYS = np.arange(7, dtype=np.uint64)
@@ -59,15 +57,6 @@ def test_nobody_s_noise_is_lower_than_one_bit_s():
         assert oracle(epsilon).standard_error(10**6, "mean") < bit.standard_error(10**6, "mean")
         ratio = oracle(epsilon).standard_error(10**6) / oracle(epsilon).standard_error(10**6, "mean")
         assert ratio == pytest.approx(bit.standard_error(10**6) / bit.standard_error(10**6, "mean"), rel=1e-3)
-
-
-@pytest.mark.parametrize("space", [Geometry(2, 3), Geometry(3, 2), Geometry(3, 3), Geometry(5, 2)], ids=str)
-def test_a_projective_report_costs_exactly_epsilon(space):
-    """Enumerated from what the code sends for every uniform vector, honest or not."""
-    laws = projective_laws(oracle(1.0), space)
-    assert all(sum(law.values()) == pytest.approx(1) for law in laws)
-    worst = max(abs(math.log(a[report] / b[report])) for a in laws for b in laws for report in a)
-    assert worst == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("space", [Geometry(3, 2), Geometry(3, 3)], ids=str)
@@ -142,35 +131,6 @@ def test_twenty_thousand_keys_have_standard_errors():
     assert fit.spread().mean() == pytest.approx(1 / (1 - 20_000 / (64 * 2048)), rel=0.002)
 
 
-def test_reports_of_two_groups_of_users_merge_and_are_added():
-    freq = oracle()
-    keys = np.repeat(KEYS, 100)
-    rows, reports = stream(0, "rows").integers(0, 4, size=700), None
-    reports = freq.report(keys, rows, stream(0, "noise"))
-    parts = [freq.add(freq.empty(), rows[own], reports[own]) for own in (slice(0, 300), slice(300, 700))]
-    merged = parts[0] + parts[1]
-    assert merged.n_reports == 700
-    assert np.array_equal(merged.sums, freq.add(freq.empty(), rows, reports).sums)
-    assert np.array_equal(freq.estimate(merged, KEYS), freq.estimate(parts[1] + parts[0], KEYS))
-
-
-def test_without_noise_the_estimate_is_what_the_cells_hold():
-    """At epsilon = 30 nobody lies: what is left is who is orthogonal by chance."""
-    freq = ProjectiveOracle.draw(3, 300, 30.0, stream(0, "hashes"))
-    counts = np.array([5000, 3000])
-    estimates = freq.estimate(freq.simulate(KEYS[:2], counts, stream(0, "noise")), KEYS[:2], "joint")
-    assert np.all(np.abs(estimates - counts) < 5 * freq.standard_error(8000, "mean"))
-
-
-@pytest.mark.parametrize("other", [oracle(1.0), oracle(seed=1), oracle(rows=3), oracle(cells=5_000)])
-def test_sketches_of_another_oracle_are_neither_merged_nor_read(other):
-    freq, foreign = oracle(), other.simulate(KEYS, np.arange(7), stream(0, "noise"))
-    with pytest.raises(ValueError, match=r"sketches must (be of one oracle|have one shape) to be merged"):
-        freq.empty() + foreign
-    with pytest.raises(ValueError, match=r"sketch must (hold reports made for|have the oracle's shape)"):
-        freq.estimate(foreign, KEYS)
-
-
 @pytest.mark.parametrize(
     ("rows", "reports", "message"),
     [
@@ -215,30 +175,3 @@ def test_settings_that_cannot_work_are_refused():
         oracle(36.5)
     with pytest.raises(TypeError, match="hashes must be PointHashes, as draw makes them, got MultiplyShift"):
         ProjectiveOracle(MultiplyShift.draw(2, 16, stream(0, "hashes")), 1.0)
-
-
-def test_a_tree_is_searched_with_projective_reports():
-    tree, words, counts = WordTree((1, 1), length=2), ["ab", "ac", "zz", "qq"], np.array([4000, 3000, 2000, 1])
-    settings = TreeHist(tree, 6.0, 1000.0, rows=8, width=300, leaf_share=0.75)
-    drawn = settings.draw_hashes(stream(0, "hashes"))
-    users = np.repeat(tree.encode(words), counts, axis=0)
-    for reports in (
-        drawn.collect(users, stream(0, "rows"), stream(0, "noise")),
-        drawn.simulate(tree.encode(words), counts, stream(0, "noise")),
-    ):
-        found = drawn.search(reports, 9001).words.set_index("word")
-        assert set(words[:3]) == set(found.index)
-        assert np.all(np.abs(found.estimate[words[:3]] - counts[:3]) < 5 * found.standard_error[words[:3]])
-
-
-@pytest.mark.parametrize("rows", [16, 64])
-def test_few_and_many_rows_are_fitted_alike(rows):
-    """By least squares of all cells, as numpy does them."""
-    rng = stream(0, "rows")
-    cells = rng.integers(0, 6, size=(rows, 30))
-    columns = np.eye(6)[cells].transpose(0, 2, 1).reshape(-1, 30)
-    seen = columns @ rng.uniform(0, 9, 30) + rng.normal(size=len(columns))
-    centred = columns - 1 / 6
-    expected = np.linalg.lstsq(centred, seen, rcond=None)[0]
-    means = centred.T @ seen / rows / (1 - 1 / 6)
-    assert JointFit.of(cells, 6).solve(means) == pytest.approx(expected, rel=1e-6)

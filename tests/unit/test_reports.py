@@ -187,17 +187,6 @@ def test_residuals_of_all_values_are_divided_by_no_less_than_the_enumerated_cova
         assert min(found) >= 1 - 1e-9
 
 
-@pytest.mark.parametrize("report", [Subset(6, 1.0), Subset(6, 1.0, 3), Subset(6, 1.0, 5)])
-def test_sets_have_their_size_and_everybody_is_counted(report):
-    rng = stream(0, "sizes", str(report))
-    sums = report.collect(np.arange(6).repeat(50), rng, rng)
-    assert sums.sum() == 300 * report.size
-    laws = np.full((3, 2, 6), 1 / 6)
-    drawn = report.draw_sums(np.array([[100, 7], [0, 0], [5, 0]]), laws, rng)
-    assert drawn.sum(axis=1).tolist() == [107 * report.size, 0, 5 * report.size]
-    assert drawn.max(axis=1).tolist() <= [107, 0, 5]
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -209,7 +198,6 @@ def test_sets_have_their_size_and_everybody_is_counted(report):
         (lambda: Geometry(4, 3), "order must be a prime in 3 dimensions, got 4"),
         (lambda: Geometry(1, 3), "order must be"),
         (lambda: Projective(5, 1.0, Geometry(2, 3)).report(np.array([5]), stream(0, "report")), "values must"),
-        (lambda: best_report(4, 1.0, frequency=1.5), r"frequency must lie in \[0, 1\]"),
         (lambda: Subset(4, 1.0).collect(np.array([4]), stream(0, "a"), stream(0, "b")), r"values must lie in \[0, 4\)"),
     ],
 )
@@ -246,14 +234,6 @@ def test_a_set_and_its_number_go_together(report):
     assert all(len(set(row)) == report.size for row in rows.tolist())
     assert np.array_equal(np.sort(report.rows(numbers)), np.sort(rows))
     assert sorted(report.rows([0, report.messages - 1])[1].tolist()) == list(range(report.n_values))[-report.size :]
-
-
-def test_a_set_of_several_is_drawn_from_all_orders():
-    """Which of the others are in the set of a user who holds the first of five: all six pairs alike."""
-    report, rng, seen = Subset(5, 1.0, 3), stream(0, "orders"), set()
-    for _ in range(400):
-        seen.add(tuple(np.flatnonzero(report.collect(np.array([0]), rng, rng)).tolist()))
-    assert seen == set(itertools.combinations(range(5), 3))
 
 
 @pytest.mark.parametrize("n_values", [2, 4, 10, 50, 120, 1000])

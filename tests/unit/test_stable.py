@@ -37,19 +37,6 @@ def test_tails_and_quantiles_agree(noise):
         assert float(noise.cdf(low)) <= share < float(noise.cdf(low + 1))
 
 
-def test_every_answer_is_a_mixture_of_three_and_a_rare_revelation():
-    """The premise of the chapter's theorem on StableMonitor, at all sums."""
-    for noise in (IntegerNoise(2.0, 30), IntegerNoise(20.0, 300)):
-        s = np.arange(0, 4 * noise.limit)
-        yes, no = noise.sf(noise.limit - s), noise.cdf(noise.limit - s)
-        grow = math.exp(1 / noise.scale)
-        assert yes[0] == 0
-        assert np.all(np.diff(yes) >= 0)
-        assert np.all(yes[1:] - grow * yes[:-1] <= noise.revealed + 1e-15)
-        assert np.all(no[:-1] <= grow * no[1:] + 1e-15)
-        assert yes[1] == pytest.approx(noise.revealed)
-
-
 def test_few_queries_with_integer_noise_are_paid_for_one_by_one():
     """Of one query of each input a yes or no costs 1 / scale at most, and delta is for what is revealed alone."""
     noise = stable_monitor(1.0, 1e-6, 1, 1, "integer").noise
