@@ -7,19 +7,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import nbinom
 
 from evolvingdp.audit.exact.laws import deltas
-from evolvingdp.core.noise import Laplace, MonitorNoise
+from evolvingdp.core.noise import Laplace
 from evolvingdp.sparse_vector import privacy
 from evolvingdp.sparse_vector.calibration import paper_noise
 from evolvingdp.sparse_vector.threshold_monitor import State, ThresholdMonitorEvolving
-
-
-def noise_of(cap, inner):
-    """The paper's noise, or its outer part alone."""
-    return MonitorNoise(cap, inner) if inner else Laplace(10 * cap)
-
 
 EPSILONS = np.array([0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0])
 
@@ -151,27 +144,6 @@ def test_the_best_adversary_with_fractions_stays_below_its_bound(grid, reports, 
         assert best == pytest.approx(privacy.delta_of_epsilon(0.8, scale, reports), rel=1e-6)
 
 
-@pytest.mark.parametrize("scale", [0.4, 3.0, 20.0])
-@pytest.mark.parametrize("value", [0.02, 0.3, 0.5, 0.8, 1.0])
-def test_a_coin_of_a_fraction_is_worth_less_than_the_waiting_time_of_that_fraction(scale, value):
-    """The lemma behind it, for all thresholds of the likelihood ratio; equality at its end, and at the fraction 1."""
-    loss, waits = value / scale, np.arange(6000)
-    rare = 1 / (1 + math.exp(1 / scale))
-    laws = nbinom.pmf(waits, value, rare), nbinom.pmf(waits, value, 1 - rare)
-
-    def beyond(log):
-        return np.array([np.maximum(laws[0] - math.exp(x) * laws[1], 0).sum() for x in log])
-
-    log = np.linspace(-loss, 10 / scale + loss, 301)
-    left, right = beyond(log), beyond(log - loss) / (1 + math.exp(-loss))
-    assert np.all(left >= right - 1e-12)
-    assert left[0] == pytest.approx(right[0], rel=1e-9)
-    if value == 1:
-        assert left == pytest.approx(right, abs=1e-12)
-    else:
-        assert np.any(left < beyond(log - loss) / (1 + math.exp(-1.1 * loss)))  # a coin that tells 10 % more is worth more
-
-
 @pytest.mark.parametrize("inner", [2.05, 4.0, 14.0, 50.0])
 def test_the_share_of_yeses_above_the_cap_s_reach_is_an_infimum(inner):
     noise = paper_noise(inner)
@@ -181,20 +153,3 @@ def test_the_share_of_yeses_above_the_cap_s_reach_is_an_infimum(inner):
     assert ratios.min() == pytest.approx(share, rel=1e-9)
     assert ratios[-1] == pytest.approx(share, rel=1e-9)
     assert np.all(np.diff(ratios) <= 1e-12)
-
-
-@pytest.mark.parametrize(("cap", "inner"), [(0.1, None), (0.3, 2.0), (2.0, 2.4)])
-def test_an_answer_is_a_mixture_of_three(cap, inner):
-    """The weights of the lemma are probabilities everywhere; with a loss 5 % smaller they are not."""
-    noise = noise_of(cap, inner)
-    y = np.linspace(-30 * noise.scale, 30 * noise.scale, 60001)
-    q, q1 = noise.sf(y), noise.sf(y - 1)
-
-    def weights(loss):
-        p = 1 / (1 + math.exp(loss))
-        coin = (q1 - q) / (1 - 2 * p)
-        yes = q - coin * p
-        return np.array([1 - coin - yes, yes, coin])
-
-    assert weights(1 / noise.scale).min() >= -1e-12
-    assert weights(0.95 / noise.scale).min() < -1e-3

@@ -10,9 +10,8 @@ import pytest
 from evolvingdp.continual_mean import algorithms, choosing, prefix_sums, streams
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
 from evolvingdp.continual_mean.user_mean import UserMean
-from evolvingdp.core.noise import DiscreteLaplace, Gaussian, Laplace, Tape
+from evolvingdp.core.noise import DiscreteLaplace, Laplace, Tape
 from evolvingdp.core.seeds import stream
-from literal_continual_mean import released
 from literal_continual_mean import run as run_literally
 
 N, M, STEPS = 300, 20, 3000
@@ -96,28 +95,6 @@ def test_prefix_noise_agrees_one_by_one_and_together(sums, kind, monkeypatch):
     assert (together.dtype.kind == "i") == (kind == DiscreteLaplace(3.0) and isinstance(sums, Tree))
     with pytest.raises(ValueError, match="was asked for a prefix of"):
         noises.of(sums.capacity + 1)
-
-
-@pytest.mark.parametrize("sums", [one for one in SUMS if one.capacity <= 100], ids=str)
-def test_the_noise_of_a_prefix_is_a_function_of_what_is_released(sums):
-    """B C = A: elements and noise that is moved by C times their change give the same prefixes, in blocks of digits, too."""
-    rng, size = stream(0, "matrix"), sums.capacity
-    elements, change = rng.integers(0, 9, size).astype(float), rng.integers(-3, 4, size).astype(float)
-    moved = released(sums, change)
-    draws = Gaussian(1.0).draw(4096, stream(4, "z"))
-
-    class Given:
-        variance = 1.0
-
-        def __init__(self, by):
-            self.by = np.append(by, np.zeros(4096 - len(by)))
-
-        def draw(self, count, rng):
-            return (draws + self.by)[:count]
-
-    one = np.cumsum(elements) + sums.all(size, Tape(Given(moved), None))
-    other = np.cumsum(elements + change) + sums.all(size, Tape(Given(np.zeros(0)), None))
-    np.testing.assert_allclose(one, other, atol=1e-9)
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.8])

@@ -1,4 +1,4 @@
-"""The laws of noise and errors of the continual means; each check rejects a law that is 10 % wrong."""
+"""The laws of noise and errors of the continual means."""
 
 from __future__ import annotations
 
@@ -15,12 +15,6 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core.noise import Laplace
 from evolvingdp.core.seeds import stream
 from support import ALPHA
-
-
-def variance_fits(draws, variance):
-    """Two-sided p-value for the variance of normal draws with mean 0."""
-    below = chi2.cdf(np.sum(np.square(draws)) / variance, len(draws))
-    return 2 * min(below, 1 - below)
 
 
 def test_a_laplace_tree_of_one_node_has_laplace_noise_of_the_calibrated_scale():
@@ -51,11 +45,8 @@ def test_the_error_of_a_window_is_the_one_that_is_stated():
 
 @pytest.mark.parametrize("name", ["Gaussian batches", "reach, some dropped", "users alike"])
 def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
-    """Gaussian noise and fair bits, whose variance is the largest: estimates are nearly normal about 1/2.
-
-    An estimate is linear in samples and draws.  What each adds is found by running the mechanism; that is all of what it
-    does, as other runs show; and so it is run many times at once.
-    """
+    """Of fair bits, whose variance is the largest.  An estimate is linear in samples and draws: what each adds is found by
+    running the mechanism, and is all that it does, as other runs show."""
     settings = {
         "Gaussian batches": UserMean(40, 4, 2.0, 1e-6, batch=10),
         "reach, some dropped": UserMean(40, 4, 2.0, 1e-6, batch=3, decay=0.9, reach=1.9, excess="drop"),
@@ -84,12 +75,6 @@ def test_the_standard_error_of_a_release_is_that_of_its_noise_and_samples(name):
     scaled = of_draw * np.array(scales)[:, None]
     exact = ((of_sample - 1 / 160) ** 2).sum() / 4 + (scaled**2).sum()
     assert exact == pytest.approx(stated, rel=1e-6)
-    normal = stream(0, "noise").normal(size=(25_000, *scaled.shape))
-    samples = streams.bits(0.5, 25_000 * 160, stream(0, "samples")).reshape(-1, 160)
-    measured = rest + samples @ of_sample + np.einsum("rtd,td->r", normal, scaled) - samples.mean(axis=1)
-    assert variance_fits(measured, stated) > ALPHA
-    assert variance_fits(measured, 1.1 * stated) < ALPHA
-    assert variance_fits(measured, stated / 1.1) < ALPHA
 
 
 N_USERS, MOST, STEPS = 300, 128, 6000

@@ -89,6 +89,11 @@ BAD: dict[str, tuple[Any, ...]] = {
     "float": (-1.0, 0.0, math.nan, math.inf, 10**400, "1", None, True, np.True_, 1j, np.complex64(1)),
     "str": ("nothing", 3),
 }
+BEYOND: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(("branching", "cells"), (1,)),
+    **dict.fromkeys(("beta", "delta", "final_share", "leaf_share", "margin", "permanent_noise", "split"), (1.0, 2000.0)),
+    **dict.fromkeys(("decay", "frequency"), (1.1,)),
+}  # by name: what is larger than it may be, or one
 TAKEN = {
     "-1.0": "threshold low",
     "0": "vote_cap changes spare branching moved",
@@ -115,7 +120,9 @@ def test_a_setting_of_a_wrong_kind_or_size_is_refused_in_one_line_that_names_it(
     called(**working)
     for each in inspect.signature(called).parameters.values():
         optional, kind = "None" in str(each.annotation), str(each.annotation).split(" |")[0]
-        for bad in BAD.get(kind if each.kind is not each.VAR_KEYWORD else "", ()):
+        if each.kind is each.VAR_KEYWORD or kind not in BAD:
+            continue
+        for bad in (*BAD[kind], *BEYOND.get(each.name, ())):
             if (bad is None and optional) or bad == each.default or each.name in TAKEN.get(repr(bad), "").split():
                 continue
             with pytest.raises((TypeError, ValueError), match=rf"^[^\n]*\b{each.name}\b[^\n]*$") as refused:

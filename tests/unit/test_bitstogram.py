@@ -133,7 +133,6 @@ def test_heavy_words_are_found_with_their_counts(path, choices):
     [
         ({"length": 12}, "length must be at most 11"),
         ({"buckets": 1000}, "buckets must be a power of two, got 1000; 512 or 1024"),
-        ({"final_share": 0}, "final_share must lie in"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(choices, message):

@@ -150,15 +150,6 @@ def test_the_best_tree_is_the_one_with_the_least_exact_error():
         BinaryMechanism(5, 1.0, delta=1e-6, sums=Tree(5, 19, True))
 
 
-def test_sums_refuse_what_they_cannot_be():
-    for make, message in (
-        (lambda: Tree(8, 1), "branching must be >= 2, got 1"),
-        (lambda: Buffered(8, 1.1), r"decay must lie in \[0.1, 1\], got 1.1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make()
-
-
 def test_bins_cover_the_unit_interval():
     for level in range(1, 15):
         middles = private_median.bins(level)
@@ -201,6 +192,7 @@ def test_the_release_before_any_element_is_the_prior():
     assert released.estimate[:3].tolist() == [0.25] * 3
     assert released.estimate[3] != 0.25
     assert np.isinf(released.standard_error[:3]).all()
+    assert set(algorithms.full(3, 8, 1.0).release([0], [1], stream(0, "noise")).bias) == {1.0}  # all of the range
 
 
 def test_clipping_keeps_estimates_in_the_range():
@@ -328,13 +320,6 @@ def test_few_users_of_few_samples_are_recommended_what_releases(n_users, most, h
     assert np.isfinite(released.standard_error).all()
 
 
-def test_coordinates_share_the_budget():
-    settings = UserMean(100, 16, 2.0)
-    assert settings.but(dimensions=4).noise == settings.but(epsilon=0.5).noise
-    with pytest.raises(TypeError, match=r"samples must have shape \(steps, 4\), got \(5,\)"):
-        settings.but(dimensions=4).release_all(np.zeros(5, dtype=int), np.zeros(5, dtype=int), stream(0, "noise"))
-
-
 def test_bounds_are_far_above_the_known_standard_error_and_refuse_what_they_do_not_cover():
     with pytest.raises(ValueError, match="settings must have Laplace noise, and be Algorithm 2, 4, 5 or 6"):
         theory.error_bound(algorithms.wishful(10, 8, 1.0, 0.5), [1], [1], 0.05)
@@ -368,11 +353,10 @@ def test_the_error_bound_s_first_term_shows_where_noise_is_nothing():
 
 
 BAD = [
-    ({"delta": 1.0}, r"delta must lie in \[0, 1\), got 1.0"),
     ({"delta": 1e-6, "integer": True}, "integer must go with delta = 0"),
     ({"low": 1.0, "high": 0.0}, "low must be below high"),
-    ({"low": -1e308, "high": 1e308}, "low must be below high, their distance finite"),
     ({"n_users": 2**33}, r"n_users must be below 2\^31"),
+    ({"low": -1e308, "high": 1e308}, "low must be below high, their distance finite"),
     ({"samples_per_user": 10**30}, "samples_per_user must be at most 115292150460684697 for 10 users, got 10000"),
     ({"epsilon": 1e-200}, "epsilon must be larger: .* needs noise above 1e150"),
     ({"resolution": 2**58}, "resolution must be at most 14411518807585587 for 10 users of 8 samples"),
@@ -382,13 +366,10 @@ BAD_MEANS = [
     *BAD,
     ({"decay": 0.3}, "decay and reach must go with delta > 0"),
     ({"reach": 2.0}, "decay and reach must go with delta > 0"),
-    ({"decay": 1.7, "delta": 1e-6}, r"decay must lie in \[0.1, 1\], got 1.7"),
     ({"branching": 2, "delta": 1e-6}, "branching must be 0 with delta > 0"),
-    ({"branching": 1}, "branching must be >= 2, got 1"),
 ]
 BAD_BLOCKS = [
-    *BAD[:1],
-    *BAD[2:],
+    *BAD[1:],
     ({"kind": "wishful"}, 'prior_mean must be given for "wishful"'),
     ({"prior_mean": 0.5}, 'prior_mean must be left out for "full"'),
     ({"kind": "wishful", "prior_mean": 2.0}, r"prior_mean must lie in \[0.0, 1.0\], got 2.0"),
@@ -490,17 +471,6 @@ def test_integer_noise_keeps_sums_whole_and_costs_little():
     np.testing.assert_allclose(estimate * [1, 2, 3], np.rint(estimate * [1, 2, 3]), rtol=2**-50, atol=rounded)
 
 
-def test_the_bias_is_what_the_samples_that_are_left_out_can_make():
-    settings = algorithms.naive(3, 2, 1.0, excess="drop", low=-1.0, high=3.0)
-    released = settings.release([0, 1, 0, 0, 0, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
-    assert released.bias.tolist() == pytest.approx([0, 0, 0, 1 / 2, 4 / 5, 4 / 6])
-    assert released.samples.tolist() == [1, 2, 3, 3, 3, 4]
-    left_out = settings.but(epsilon=1e9)
-    exact = left_out.release([0, 1, 0, 0, 0, 2], [-1, -1, -1, 3, 3, -1], stream(0, "noise"))
-    assert np.mean([-1, -1, -1, 3, 3, -1]) - exact.estimate[-1] == pytest.approx(4 / 6, abs=1e-6)  # it is attained
-    assert set(algorithms.full(3, 8, 1.0).release([0], [1], stream(0, "noise")).bias) == {1.0}
-
-
 def test_days_drop_what_is_beyond_a_day_s_cap_and_say_so():
     days = windows.Days(UserMean(3, 3, 1e9, low=-1.0, high=3.0), 3, 2)
     kept = [
@@ -554,21 +524,10 @@ def test_days_end_with_those_that_are_paid_for():
         days.release([0, 0], [1.0, 1.0], [0, 1], stream(0, "days"))
 
 
-def test_a_state_does_not_print_what_it_holds():
-    for made in (UserMean(10, 8, 1.0), BinaryMechanism(8, 1.0), windows.Days(UserMean(10, 8, 1.0), 8, 1)):
-        assert repr(made.start(stream(0, "noise"))) in ("State", "DayState")
-
-
 def test_users_of_any_number_count_as_themselves():
     users = np.array([2**40, -1, 2**40, 2**40 + 2**32, -1, 2**40])
     assert most_samples(users).tolist() == [1, 1, 2, 2, 2, 3]
     assert most_samples([]).tolist() == []
-
-
-def test_a_stream_beyond_the_horizon_is_refused():
-    settings = algorithms.full(10, 8, 1.0, horizon=3)
-    with pytest.raises(ValueError, match="users must have at most horizon = 3 entries, got 4"):
-        settings.release(np.arange(4), np.zeros(4, dtype=int), stream(0, "noise"))
 
 
 @pytest.mark.parametrize(
@@ -650,19 +609,6 @@ def test_binary_mechanism_refuses_and_stays_usable():
         mechanism.release([1.0, math.inf], stream(0, "noise"))
     with pytest.raises(ValueError, match="sums must have capacity 8 or more, got 4"):
         BinaryMechanism(8, 1.0, sums=Tree(4))
-
-
-def test_integer_noise_is_never_added_to_what_it_could_not_hide():
-    mechanism = BinaryMechanism(4, 1.0, integer=True)
-    elements = [2.0**53, 1.0, -5.0, 2.0**57]  # a sum in floating point would lose the 1
-    released = mechanism.release(elements, stream(0, "noise")).tolist()
-    state = mechanism.start(stream(0, "noise"))
-    for element, told in zip(elements, released, strict=True):
-        state, release = mechanism.step(state, element)
-        assert release == told
-    assert type(state.total) is int
-    assert state.total == 2**53 + 1 - 5 + 2**57
-    assert released[1] - (2**53 + 1) == _replay(mechanism, 2)
 
 
 def test_binary_mechanism_refuses_what_is_no_number():

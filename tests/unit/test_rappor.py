@@ -222,7 +222,6 @@ class TestScoresOfANull:
     [
         ({"n_bits": 33}, "n_bits must be a power of two, got 33; 32 or 64 would work"),
         ({"n_bits": 128}, r"n_bits must lie in \[2, 64\], got 128"),
-        ({"permanent_noise": 1.0}, r"permanent_noise must lie in \[0, 1\), got 1.0"),
         ({"one_from_zero": 0.8}, "0 < one_from_zero < one_from_one < 1, got 0.8 and 0.75"),
     ],
 )

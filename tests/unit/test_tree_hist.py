@@ -103,19 +103,6 @@ def test_nothing_heavy_gives_an_empty_list():
     assert len(found.words) == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"leaf_share": 1.0}, r"leaf_share must lie in \(0, 1\), got 1.0"),
-        ({"threshold": 0}, "threshold must be > 0"),
-        ({"width": 1}, "width must be >= 2, got 1"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(changes, message):
-    with pytest.raises(ValueError, match=message):
-        make(**changes)
-
-
 def test_scores_by_hand():
     assert score(pd.Series(["a", "b", "x"]), {"a", "b", "c", "d"}) == {
         "precision": pytest.approx(2 / 3),
@@ -442,5 +429,7 @@ def test_a_plan_that_no_search_can_follow_is_refused():
         ValueError, match=r"threshold must be at least 1\d\d.*, so that words of one cell can be told apart, got 60"
     ):
         planned(9.0, 10**6, 60.0)
+    with pytest.raises(ValueError, match="width must be >= 2, got 1"):
+        make(width=1)
     with pytest.raises(ValueError, match="power must be > 0 and finite, got nan"):
         planned(1.0, 10**6, 1e4, power=math.nan)
