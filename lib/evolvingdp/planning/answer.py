@@ -114,10 +114,9 @@ class Method:
 @dataclass(frozen=True, kw_only=True)
 class Prediction(Expected):
     """A method that serves: its error, and in words the `guarantee`, what it `assumes` of the data, what a user `sends`,
-    what it `cannot` do; `how` the error was found, the library's `settings`, and a `command` to try it."""
+    what it `cannot` do; the library's `settings`, and a `command` to try it."""
 
     method: str
-    how: str
     guarantee: str
     assumes: str
     sends: str

@@ -76,8 +76,7 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
     found = replace(found, note=remark(found.standard_error) or found.note)
     once = method.mixed.once if method.mixed else None
     said = texts.of(method.name, question, method.trust == "shuffler", once, settings)
-    how = "simulated" if method.simulated else "formula"
-    return Prediction(method=method.name, how=how, settings=repr(settings), **vars(found), **said)
+    return Prediction(method=method.name, settings=repr(settings), **vars(found), **said)
 
 
 def _in_options(message: str) -> str:

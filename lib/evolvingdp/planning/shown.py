@@ -56,7 +56,7 @@ def text(answer: Answer, error: float | None = None) -> str:
         lines += ["", *_reached(answer, error)]
     if question.statistic != "hot":
         population = f"Where they stand for a population, add up to {number(question.sampling)}, in squares, for sampling."
-        lines += ["", f"Errors are about these users. {population}"]
+        lines += ["", f"Errors are about these users; one with its own, +-, is simulated. {population}"]
     return "\n".join(_wrapped(line) for line in lines)
 
 
@@ -86,13 +86,15 @@ def _table(question: Question, predictions: list[Prediction]) -> list[str]:
     found = any(one.found_from is not None for one in predictions)
     alarm = all(one.standard_error is None for one in predictions)
     rows = [["", "method (share of the users)", *([] if alarm else ["std. error", "95 %"])]]
-    rows[0] += (["found from, share", "users"] if found else []) + ["how"]
+    rows[0] += ["found from, share", "users"] if found else []
     for place, one in enumerate(predictions, start=1):
         row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error, one.own_error), _within(one)])]
         if found:
             row += [number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
-        rows.append([*row, one.how + (f"; {one.note}" if one.note else "")])
-    return _columns(rows)
+        rows.append(row)
+    first, *others = _columns(rows)
+    notes = (textwrap.fill(one.note, _WIDTH, initial_indent="\n    ", subsequent_indent="    ") for one in predictions)
+    return [first, *map("".join, zip(others, notes, strict=True))]
 
 
 def _columns(rows: list[list[str]]) -> list[str]:
