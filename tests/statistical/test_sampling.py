@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.stats import binom, binomtest, ks_2samp, multinomial
+from scipy.stats import binom, binomtest, ks_2samp, multinomial, pearson3
 
 from evolvingdp.core import sampling
 from evolvingdp.core.randomizers import SignFlip
@@ -125,3 +125,11 @@ def test_a_quantile_is_the_least_count_that_is_reached_with_the_probability():
         for chance in (0.0, 1e-9, 1 / 365, 0.3, 0.97, 1.0):
             found = sampling.binomial_quantile(shares, trials, chance)
             assert found.tolist() == binom.ppf(shares, trials, chance).tolist()
+
+
+@pytest.mark.parametrize("skew", [0.0, 1e-4, 0.01, 0.5, 3.0])
+def test_a_skewed_error_is_as_rare_as_pearson_s_third_law_says(skew):
+    for errors in (-0.5, 0.0, 2.0, 6.0):
+        assert sampling.skewed_sf(errors, skew) == pytest.approx(pearson3.sf(errors, skew), rel=1e-6)
+    for share in (0.9, 0.5, 1e-3, 1e-9):
+        assert sampling.skewed_isf(share, skew) == pytest.approx(pearson3.isf(share, skew), rel=1e-6, abs=1e-9)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
+from evolvingdp.core.sampling import skewed_isf
 from evolvingdp.heavy_hitters.count_sketch import Sketch
 from evolvingdp.heavy_hitters.word_tree import Nodes, TooManyCandidatesError, WordTree
 
@@ -42,7 +42,7 @@ def descend(tree: WordTree, ask: Ask, max_candidates: int) -> tuple[Nodes, NDArr
 def adaptive_cut(threshold: float, error: float, asked: float = 0.0, held: float = 0.0, skew: float = 0.0) -> float:
     """A cut above the last level at which a word at the threshold is rarely lost, whose error is `held` if larger, and few
     words that nobody holds pass: one in 44, and of `asked` words about 200, whose errors have that skewness."""
-    few = float(scipy.stats.pearson3.isf(_BY_CHANCE / asked, skew)) if asked > _BY_CHANCE else 0.0
+    few = skewed_isf(_BY_CHANCE / asked, skew) if asked > _BY_CHANCE else 0.0
     return max(threshold - 3 * max(error, held), max(2.0, few) * error)
 
 

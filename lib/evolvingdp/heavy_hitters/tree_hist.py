@@ -17,15 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
+from evolvingdp.core.sampling import skewed_sf
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut, descend
@@ -128,7 +129,7 @@ class TreeHist:
         share = self.shares[level]
         return self.dealt(level, self.report.standard_errors(max(1, round(n_users * share)), held * share) / share, held)
 
-    @property
+    @cached_property
     def report(self) -> PointReport:
         """The law of a report."""
         space = geometry(self.epsilon, self.width)
@@ -152,7 +153,7 @@ class TreeHist:
 
     def by_chance(self, level: int, n_users: int, cut: float) -> float:
         """The probability that the estimate of a word that nobody holds reaches `cut` at `level`."""
-        return float(scipy.stats.pearson3.sf(cut / self.level_error(level, n_users), self.skew(level, n_users)))
+        return skewed_sf(cut / self.level_error(level, n_users), self.skew(level, n_users))
 
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from scipy.special import ndtri
 
-from evolvingdp.core.geometry import geometry
+from evolvingdp.core.geometry import Geometry, geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.heavy_hitters.planning import WIDE, planned_to_find, reach
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
@@ -32,20 +32,21 @@ def _reports(question: Question) -> int:
 @lru_cache
 def _tree_hist(question: Question) -> TreeHist:
     """The one that finds most at this epsilon or less, as a report may always use less: sketches for a large epsilon, which
-    have few points, can need higher thresholds."""
+    have few points, can need higher thresholds. Of one geometry the largest epsilon finds most."""
     if question.unit == "user":
         enough_reports(question)
     if (users := _reports(question)) < 1000:
         raise CannotServeError(
             f"an answer has {users} reports, and a search needs 1,000", f"--users {_times(question, 1000)}"
         )
-    best, least, epsilon = None, float(users), min(question.epsilon, LARGEST)
+    best, least, epsilon, tried = None, float(users), min(question.epsilon, LARGEST), set[Geometry]()
     for _ in range(_RUNGS):
         if _AT_LEAST * OLH(epsilon).standard_error(users) >= least:
             break
-        made = _search(epsilon, users, question.length)
+        made = None if geometry(epsilon, WIDE) in tried else _search(epsilon, users, question.length)
         if made and (found := _found(users, made)) < least:
             best, least = made, found
+        tried.add(geometry(epsilon, WIDE))
         epsilon = rung(0.99 * epsilon)
     if not best:
         raise CannotServeError(
