@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from evolvingdp.core import sampling
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -78,7 +79,7 @@ def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
     def draw():
         if path == "per user":
             return oracle.collect(users, public, private)
-        monkeypatch.setattr(count_sketch, "_FEW", next(dealt))
+        monkeypatch.setattr(sampling, "_FEW", next(dealt))
         return simulate(oracle, KEYS, COUNTS, private, path, monkeypatch)
 
     seen = Counter(tuple(draw().sums.ravel().tolist()) for _ in range(DRAWS))

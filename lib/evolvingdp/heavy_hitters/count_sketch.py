@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.hashing import HashFamily, scramble
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.sampling import blocks, fair_binomial
+from evolvingdp.core.sampling import blocks, fair_binomial, split_evenly
 from evolvingdp.heavy_hitters import theory
 
 _AT_ONCE = 1 << 16  # users or cells: arrays that stay in the cache
-_FEW = 8  # users a row: up to here dealing them one by one is cheaper than drawing a binomial a row
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
 _CERTAIN = 4.0  # standard errors
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
@@ -176,17 +175,12 @@ class FreqOracle:
 
     def holders(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Deal the users to rows: how many hold each cell with sign +1, and with sign -1, (rows, 2, width)."""
-        n_rows, width, few = self.hashes.rows, self.hashes.width, counts <= _FEW * self.hashes.rows
-        held, alone = np.zeros((n_rows, 2, width), dtype=np.int64), np.repeat(keys[few], counts[few])
-
-        def places(rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-            return self.hashes.cells(rows, keys) + (2 * rows + (self.hashes.signs(rows, keys) < 0)) * width
-
-        for some in blocks(len(alone), _AT_ONCE):
-            np.add.at(held.ravel(), places(rng.integers(0, n_rows, size=len(some)), alone[some]), 1)
-        users = rng.multinomial(counts[~few], np.full(n_rows, 1 / n_rows))
-        np.add.at(held.ravel(), places(np.arange(n_rows), keys[~few][:, None]), users)
-        return held
+        n_rows, width = self.shape
+        held = np.zeros((n_rows, 2 * width), dtype=np.int64)
+        for row, users in enumerate(split_evenly(counts, n_rows, rng).T):
+            place = self.hashes.cells(np.array(row), keys) + (self.hashes.signs(np.array(row), keys) < 0) * width
+            held[row] = np.bincount(place, users, minlength=2 * width)
+        return held.reshape(n_rows, 2, width)
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""

@@ -32,7 +32,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.geometry import Geometry, geometry
 from evolvingdp.core.hashing import UNSIGNED, MultiplyShift, scramble
 from evolvingdp.core.reports import Projective
-from evolvingdp.core.sampling import blocks, split_evenly
+from evolvingdp.core.sampling import blocks
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
@@ -125,13 +125,9 @@ class ProjectiveOracle(FreqOracle):
 
     def simulate(self, keys: NDArray[np.uint64], counts: NDArray[np.integer], rng: np.random.Generator) -> Sketch:
         """A sketch with exactly the law of `collect` when counts[i] users hold keys[i]."""
-        keys, space = checks.keys(keys), self.space
-        dealt = split_evenly(checks.counts_of_keys(counts, keys), self.hashes.rows, rng).T
-        sums = np.empty(self.shape, dtype=np.int64)
-        for row, users in enumerate(dealt):
-            held = np.bincount(self.hashes.cells(np.array(row), keys), weights=users, minlength=space.points)
-            sums[row] = self.response.draw_reports(held.astype(np.int64), rng)
-        return Sketch(self, sums, int(np.sum(counts)))
+        keys = checks.keys(keys)
+        held = self.holders(keys, checks.counts_of_keys(counts, keys), rng)[:, 0]
+        return Sketch(self, np.array([self.response.draw_reports(row, rng) for row in held]), int(np.sum(counts)))
 
     @property
     def users_of_a_report(self) -> float:
