@@ -17,7 +17,7 @@ from accessibility import DESKTOP, PHONE, STRUCTURE, examine
 from bs4 import BeautifulSoup
 from click.testing import CliRunner
 from filelock import FileLock
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.cli import main
@@ -49,21 +49,6 @@ def told(built_book: Project, command: str) -> Path:
         result = in_thread(CliRunner().invoke, main, [command])
     assert result.exit_code == 0, result.output
     return Path(result.stdout.strip().split(": ", 1)[1])
-
-
-def in_browser(look: Callable[[Browser], Any]) -> Any:
-    """What `look` sees in a new chromium."""
-
-    def session() -> Any:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=program, args=offline.FLAGS)
-            try:
-                return look(browser)
-            finally:
-                browser.close()
-
-    program = chromium()
-    return in_thread(session)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -13,7 +13,7 @@ from accessibility import DESKTOP
 from bs4 import BeautifulSoup
 from sphinx.errors import ExtensionError
 
-from browsing import in_browser, new_page
+from browsing import new_page
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import build as build_module
@@ -185,7 +185,7 @@ def test_a_value_that_no_result_has_fails_the_build(book):
         page.write_text(before)
 
 
-def test_a_page_shows_what_its_code_gives_forwards_old_addresses_and_shows_no_code_that_fails_or_warns(book):
+def test_a_page_shows_what_its_code_gives_forwards_old_addresses_and_shows_no_code_that_fails_or_warns(book, browser):
     chapter, depth = book.root / "book" / "chapter.md", book.root / "book" / "chapter_in_depth.md"
     chapter.write_text(PAGE)
     depth.write_text("# In depth\n\n(old-name)=\n\n## A proof\n\nWords.\n")
@@ -196,14 +196,11 @@ def test_a_page_shows_what_its_code_gives_forwards_old_addresses_and_shows_no_co
     soup = BeautifulSoup(html.read_text(), "html.parser")
     assert [one.text.strip() for one in soup.select(".cell_output pre")] == ["2"]
     assert [one.text for one in soup.select(".cell_output tbody :is(th, td)")] == ["a", "3", "<b>", "12"]
-
-    def look(browser):
-        tab, problems = new_page(browser, f"{html.parents[1].as_uri()}/", DESKTOP, "light")
-        tab.goto(f"{html.as_uri()}#old-name", wait_until="commit")
-        tab.wait_for_url("**/chapter_in_depth.html#old-name")
-        return problems
-
-    assert in_browser(look) == []
+    tab, problems = new_page(browser, f"{html.parents[1].as_uri()}/", DESKTOP, "light")
+    tab.goto(f"{html.as_uri()}#old-name", wait_until="commit")
+    tab.wait_for_url("**/chapter_in_depth.html#old-name")
+    assert problems == []
+    tab.context.close()
     for code, said in (("1 / 'a'", "TypeError"), ("import warnings; warnings.warn('old')", "stderr was found")):
         chapter.write_text(PAGE.replace("print(len(sizes))", code))
         with pytest.raises(PublishError, match=rf"chapter\.md(.|\n)*{said}"):

@@ -15,7 +15,7 @@ from colours import contrast
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 
-from browsing import in_browser, opened
+from browsing import opened
 from drawn import cards, explorers, fields, live, peers, pictures, svg
 from evolvingdp.book.cli import main
 from support import REPOSITORY
@@ -116,7 +116,7 @@ def test_a_grid_of_other_fields_is_refused(tmp_path):
         fields.Grid.read(tmp_path)
 
 
-def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
+def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path, browser):
     """At the width of a phone, by day and by night: each slider's step shows what its place has."""
     boxes = "".join(map(explorer, explorers.EXPLORERS)) + fields.shown(REPOSITORY)
     boxes += "".join(draw().svg(name) for name, draw in pictures.PICTURES.items())
@@ -125,30 +125,26 @@ def test_fields_work_with_keys_from_disk_and_axe_finds_nothing(tmp_path):
         f"<!doctype html><html lang=en><meta charset=utf-8><title>x</title><style>{SHEET}</style>"
         f"<script>{(STATIC / 'explorers.js').read_text()}</script><body><main class=bd-article>{boxes}</main>"
     )
-
-    def look(browser):
-        tab, problems = opened(browser, page.as_uri(), width=390)
-        seen = {}
-        for name in explorers.EXPLORERS:
-            box = f"#explorer-{name}"
-            tab.locator(f"{box} input").first.focus()
-            tab.keyboard.press("ArrowRight")
-            spoken = tab.locator(f"{box} input").first.get_attribute("aria-valuetext")
-            seen[name] = tab.locator(f"{box} td").all_inner_texts(), spoken
-        planner = tab.locator("#explorer-planner")
-        for control, key in ((4, "ArrowRight"), (6, "ArrowLeft"), (0, "ArrowDown")):
-            planner.locator("select, input").nth(control).focus()
-            tab.keyboard.press(key)
-        rows = [row.locator("th, td").all_inner_texts() for row in planner.locator("tbody tr").all()]
-        asked, width = planner.locator("code").inner_text(), tab.evaluate("document.documentElement.scrollWidth")
-        tab.evaluate(AXE_SCRIPT)
-        found = violations(tab, WCAG_AA)
-        dress(tab, "dark")
-        tab.evaluate("document.body.style.background = '#14181e'; document.body.style.color = '#fff'")
-        return seen, asked, rows, width, problems + found + violations(tab, WCAG_AA)
-
-    seen, asked, rows, width, problems = in_browser(look)
-    assert problems == []
+    tab, problems = opened(browser, page.as_uri(), width=390)
+    seen = {}
+    for name in explorers.EXPLORERS:
+        box = f"#explorer-{name}"
+        tab.locator(f"{box} input").first.focus()
+        tab.keyboard.press("ArrowRight")
+        spoken = tab.locator(f"{box} input").first.get_attribute("aria-valuetext")
+        seen[name] = tab.locator(f"{box} td").all_inner_texts(), spoken
+    planner = tab.locator("#explorer-planner")
+    for control, key in ((4, "ArrowRight"), (6, "ArrowLeft"), (0, "ArrowDown")):
+        planner.locator("select, input").nth(control).focus()
+        tab.keyboard.press(key)
+    rows = [row.locator("th, td").all_inner_texts() for row in planner.locator("tbody tr").all()]
+    asked, width = planner.locator("code").inner_text(), tab.evaluate("document.documentElement.scrollWidth")
+    tab.evaluate(AXE_SCRIPT)
+    found = violations(tab, WCAG_AA)
+    dress(tab, "dark")
+    tab.evaluate("document.body.style.background = '#14181e'; document.body.style.color = '#fff'")
+    assert problems + found + violations(tab, WCAG_AA) == []
+    tab.context.close()
     assert width <= 390
     for name, (cells, spoken) in seen.items():
         shown = explorers.EXPLORERS[name]
@@ -238,7 +234,9 @@ def test_all_stops_of_a_live_picture_have_the_same_marks():
         live.parts([drawn("a"), drawn("a", "b")])
 
 
-def test_a_live_picture_moves_by_keys_and_without_a_script_shows_its_middle_stop_and_all_in_a_table(tmp_path, monkeypatch):
+def test_a_live_picture_moves_by_keys_and_without_a_script_shows_its_middle_stop_and_all_in_a_table(
+    tmp_path, monkeypatch, browser
+):
     stops = ("few", "some", "many")
     picture = live.Live("Users", stops, lambda _, place: (drawn(f"{place} < 3"), f"It is {stops[place]}."))
     monkeypatch.setitem(live.LIVE, "toy", picture)
@@ -251,13 +249,11 @@ def test_a_live_picture_moves_by_keys_and_without_a_script_shows_its_middle_stop
     sheet, script = (STATIC / "ideas.css").read_text(), (STATIC / "explorers.js").read_text()
     head = f"<meta charset=utf-8><title>x</title><style>{sheet}</style><script>{script}</script>"
     page.write_text(f"<!doctype html><html lang=en>{head}{soup}")
-
-    def look(browser):
-        tab, problems = opened(browser, page.as_uri(), width=390)
-        slider = tab.locator("input")
-        slider.focus()
-        tab.keyboard.press("ArrowRight")
-        shown = [tab.locator(one).inner_text() for one in (".says", "output")]
-        return problems, shown, slider.get_attribute("aria-valuetext"), tab.locator("[data-part]").text_content()
-
-    assert in_browser(look) == ([], ["It is many.", "many"], "many", "2 < 3")
+    tab, problems = opened(browser, page.as_uri(), width=390)
+    slider = tab.locator("input")
+    slider.focus()
+    tab.keyboard.press("ArrowRight")
+    shown = [tab.locator(one).inner_text() for one in (".says", "output")]
+    assert (problems, shown, slider.get_attribute("aria-valuetext")) == ([], ["It is many.", "many"], "many")
+    assert tab.locator("[data-part]").text_content() == "2 < 3"
+    tab.context.close()

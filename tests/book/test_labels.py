@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from matplotlib import font_manager
 
-from browsing import in_browser, new_page, ready
+from browsing import new_page, ready
 from evolvingdp.book import latex
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.executed import read_alone
@@ -119,27 +119,23 @@ def ran(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def seen(ran):
+def seen(ran, browser):
     """What a browser finds on each notebook's page from disk, as the zip has it, and in all of them joined for the PDF."""
     project = ran[NOTEBOOK].project
     html = project.root / "_build" / "html"
     html.with_name("print").mkdir()
     (html.with_name("print") / "book.html").write_text(joined(project))
-
-    def look(browser):
-        found = {}
-        for name in [*(f"html/book/results/{notebook}" for notebook in MADE), "print/book"]:
-            page, problems = new_page(browser, f"{html.parent.as_uri()}/", DESKTOP, "light")
-            page.goto(f"{html.parent.as_uri()}/{name}.html", wait_until="load")
-            ready(page)
-            facts = page.evaluate(FOUND)
-            page.set_viewport_size({"width": PHONE, "height": 900})
-            facts["width"] = page.evaluate("document.documentElement.scrollWidth")
-            found[name.removeprefix("html/book/results/")] = facts | {"problems": problems}
-            page.context.close()
-        return found
-
-    return in_browser(look)
+    found = {}
+    for name in [*(f"html/book/results/{notebook}" for notebook in MADE), "print/book"]:
+        page, problems = new_page(browser, f"{html.parent.as_uri()}/", DESKTOP, "light")
+        page.goto(f"{html.parent.as_uri()}/{name}.html", wait_until="load")
+        ready(page)
+        facts = page.evaluate(FOUND)
+        page.set_viewport_size({"width": PHONE, "height": 900})
+        facts["width"] = page.evaluate("document.documentElement.scrollWidth")
+        found[name.removeprefix("html/book/results/")] = facts | {"problems": problems}
+        page.context.close()
+    return found
 
 
 FOUND = """() => ({hit: window.hit,
