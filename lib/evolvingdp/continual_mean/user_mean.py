@@ -206,7 +206,7 @@ class UserMean(Settings):
         return State(self, self.sums.online(Tape(self.noise, rng)), [[[none] * size] * size] * size)
 
     def step(self, state: State, user: int, sample: float) -> tuple[State, Release]:
-        """User `user` in [0, n_users) contributes `sample`; Release is the estimate after it."""
+        """The next state, and the `Release` after user `user` in [0, n_users) has sent `sample`."""
         if type(state) is not State or state.settings is not self:
             checks.state(state, State, self)
         value = self.valid(user, sample)

@@ -107,8 +107,7 @@ class HeavyThresh:
     ) -> HeavyThresh:
         """The paper's a and b, made for w = 20 n as printed, its cut of line 11, and caps as in `Thresh.paper` (E-EV-8).
 
-        Thresholds are those of w = 20 n, or of ours where that is larger.
-        Raises ValueError that says from which size on it would work where b is not positive or nothing fits the budget.
+        Thresholds are those of w = 20 n, or of ours where that is larger.  Raises as that does.
         """
 
         checks.positive(epsilon=epsilon)

@@ -127,11 +127,7 @@ class Thresh:
         epsilon: float,
         beta: float = 0.05,
     ) -> Thresh:
-        """The caps as printed, for one group: a counter is compared with epsilon/4 before a or b is added (E-EV-1), so that
-        it overshoots.
-
-        The `epsilon` of the result is what it costs, not what was asked for.
-        """
+        """The caps as printed, for one group, which overshoot (E-EV-1): the `epsilon` of the result is what it costs."""
         checks.positive(epsilon=epsilon)
         vote, estimate = paper_epsilons(n_users, horizon, epoch_length, n_users, 1, beta)
         votes, estimates = math.floor(epsilon / (4 * vote)) + 1, math.ceil(epsilon / (4 * estimate))

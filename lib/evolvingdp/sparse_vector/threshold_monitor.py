@@ -111,8 +111,8 @@ class ThresholdMonitorEvolving:
         return self._asked(state, 1, above[held] if above.any() else None), above
 
     def step_held(self, state: State, inputs: ArrayLike, rng: np.random.Generator) -> tuple[State, NDArray[np.int64]]:
-        """A time step of elements in no list: those reported, increasing, of users who hold `inputs`, (n_users,), or -1;
-        the law of a query for each.  Raises ValueError for noise without a limit up to the threshold.
+        """A time step of elements in no list: the next state and those reported, increasing, of users who hold `inputs`,
+        (n_users,), or -1; the law of a query for each.  Raises ValueError for noise without a limit up to the threshold.
         """
         checks.state(state, State, self)
         if not self.unlisted:

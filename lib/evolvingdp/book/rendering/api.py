@@ -17,7 +17,7 @@ from sphinx.ext.autodoc import ALL
 from evolvingdp.book.numerals import readable
 
 _CODE = re.compile(r"(`[^`]+`|\$[^$]+\$|\*\*[^*]+\*\*)")
-_FIELD = re.compile(r"^    ([a-z]\w*): [^#\n]*#\s*(.+)$", re.MULTILINE)
+_FIELD = re.compile(r"^    ([a-z]\w*): [^#\n]*#\s*(?:type: ignore\S*\s*#\s*)?((?!\s*type: )\S.*)$", re.MULTILINE)
 
 
 def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:

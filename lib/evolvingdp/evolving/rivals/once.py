@@ -1,16 +1,16 @@
 """Every user reports once: users are split over epochs, and no user's budget is split.
 
-**Computes** estimates of how often each of `n_words` words is held, in every epoch; a bit is one of two words, and word 1's
-frequency is the mean. Each user draws a lot, which names one epoch. In that epoch it samples one of its words of the epoch
-and reports it with all of epsilon (`core.reports`); in all others it is silent. With `every` > 1 the lots name only epochs
-1, 1 + every, ..., and an estimate stays until the next.
+**Computes** the frequencies of `n_words` words in every epoch; a bit is one of two words, and word 1's frequency is the
+mean. Each user's lot names one epoch. In it the user reports one of its words of the epoch with all of epsilon
+(`core.reports`), and is silent in all others. With `every` > 1 lots name epochs 1, 1 + every, ..., and an estimate stays
+until the next.
 
 **Guarantee.** Pure epsilon-local differential privacy of **everything that one user ever sends**; neighbouring inputs are
-any two sequences of words of that user. The lot, and with it when something is sent, does not depend on data, nor do hash
-functions and rows. The loss is exactly epsilon: it is attained by users who hold one word each.
+any two sequences of words of that user. Lots, and so when something is sent, hash functions and rows do not depend on data.
+The loss is exactly epsilon: it is attained by users who hold one word each.
 
-**Error.** Unbiased for any data, any length of an epoch and any number of changes; with m reports the variance is that of a
-report, `report.variance`, over m, where m is n / horizon or so. Of a mean it is at most coth(epsilon/2)^2 / 4m.
+**Error.** Unbiased for any data and any changes; the variance is that of a report, `report.variance`, over the reports of
+an epoch, n / horizon or so. Of a mean with m reports it is at most coth(epsilon/2)^2 / 4m.
 
 **Source.** Folklore; the reports are those of `core.reports`. `simulate` is exact: lots are independent of everything, so
 that the reporters of a group are multinomial over epochs; a random word of a random histogram is a draw from the group's
@@ -95,8 +95,9 @@ class Tally:
 @checks.plain
 @dataclass(frozen=True)
 class Once:
-    """Users of `horizon` epochs and a dictionary of `n_words`; `epsilon` of a user's only report, which is the best of at
-    most 256 bits unless another `report` is given."""
+    """Users of `horizon` epochs and a dictionary of `n_words`, of which a bit has two; `epsilon` of a user's only report, in
+    an epoch drawn by lot: pure local privacy of everything that a user ever sends. It is the best of at most 256 bits unless
+    another `report` is given."""
 
     n_users: int
     horizon: int
@@ -133,13 +134,11 @@ class Once:
     ) -> Fit:
         """`detection.detect` of the estimates of the epochs with reports, with the variances of what is estimated.
 
-        Changes are looked for in `words` together: of two words in the second; of more, unless given, in hindsight in
-        `frequent` ones, online in all. Of reports of points the stated rates of false changes hold for words whose places
-        in the list nobody chose with the geometry in mind (`Projective.largest_together`): where all that is held lay on
-        one line, and was watched, .23 of constant streams showed a change in hindsight, .67 online.
-
-        Raises ValueError where a word is named twice, which would count its residuals as two words'.
-        """
+        Changes are looked for in `words`, places in the list, together: of two in the second; of more, unless given, in
+        hindsight in `frequent` ones, online in all. Of reports of points the rates of false changes hold for words whose
+        places nobody chose with the geometry in mind (`Projective.largest_together`): where all that is held, and watched,
+        lay on one line, they were .23 in hindsight, .67 online.
+        """  # a word that is named twice would count its residuals as two words'
         if words is not None and len(np.unique(words)) < len(words):
             raise ValueError(f"words must be different ones, got {np.asarray(words).tolist()}")
         found = self.estimates(tally)
@@ -152,8 +151,8 @@ class Once:
         return detect(found, tally.reports, variance, words=words, online=online, false_alarm=false_alarm)
 
     def smooth(self, tally: Tally, rng: np.random.Generator, *, coverage: float = 0.95) -> Smooth:
-        """`core.smoothing` of the estimates of the epochs with reports, (lots, n_words), each word by itself, in
-        hindsight; with the variances first of the estimates, and then of what is smoothed."""
+        """`core.smoothing` of `estimates`, in hindsight: estimates, low and high, (lots, n_words), each word by itself; with
+        the variances first of the estimates, and then of what is smoothed."""
         found, reports = self.estimates(tally), tally.reports[:, None]
         shares, no_reports = np.nan_to_num(found), np.full(found.shape, np.inf)
         for _ in range(2):
@@ -163,8 +162,8 @@ class Once:
         return smoothed
 
     def standard_error(self, frequency: float | None = None) -> float:
-        """Of a word in an epoch with as many reports as there are on average, before any data: of a mean near 1/2, which has
-        the largest, and of a rare word, unless its `frequency` is given."""
+        """Of a word in an average epoch, before any data: of a mean near 1/2, which has the largest, or a rare word, unless
+        its `frequency` is given."""
         share = (0.5 if self.n_words == 2 else 0.0) if frequency is None else frequency
         return float(np.sqrt(self.report.variance(share) * len(self.lots.epochs) / self.n_users))
 
@@ -225,9 +224,8 @@ def run(
     public: np.random.Generator,
     private: np.random.Generator,
 ) -> Tally:
-    """All epochs of `stream`, user by user; `words` draws the users' data, `private` lots and noise, `public` the hashes.
-
-    Or of real data: `stream` (horizon, n_users), the word or bit of each user in each epoch, from 0.
+    """The `Tally` of all epochs of `stream`: what each user holds, (horizon, n_users), words from 0 or bits; or a
+    `BitStream` or `WordStream`. `words` draws a stream's data, `private` lots and noise, `public` the hashes.
     """
     drawn = isinstance(stream, BitStream | WordStream)
     held = None if drawn else _held(settings, stream)
