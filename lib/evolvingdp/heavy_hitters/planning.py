@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
-from scipy.stats import pearson3
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import Geometry, geometry
 from evolvingdp.core.hashing import scramble
 from evolvingdp.core.olh import OLH
+from evolvingdp.core.sampling import skewed_isf
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
@@ -32,10 +32,11 @@ _CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
 _ROWS = 8  # of a sketch, at least
 WIDE = _CELLS_OF_A_SKETCH[1] // _ROWS  # cells of a row
 _TO_A_CELL = 10  # candidates: of more, many who nearly reach a cut by chance share their highest cells with a word
+_CROWD = 0.1  # of the noise's variance is what words that share cells may add, where there is room for cells
 _APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
 _WORK = 1 << 22  # cells that a level's transforms take
-_LOOK_UPS = 3 << 30  # of candidates in rows at a level: about ten seconds of a search
-_LINES = 1 << 19  # cells of rows that take none, but are many to look up
+_LOOK_UPS = 1 << 30  # of candidates in rows at a level: about ten seconds of a search
+_LINES = 1 << 20  # cells of rows that take none, but are many to look up
 
 
 def planned(
@@ -96,26 +97,29 @@ def planned_to_find(
 ) -> TreeHist:
     """The TreeHist that finds words of the fewest users with probability 1 - `missed`, by `reach`, among trees and shares of
     the users for whole words; where all words can be asked for, all users report those.  Its threshold is the lowest that so
-    few `strangers` are expected to reach, words that nobody holds, and at which words that fall as 1 / rank and share a cell
-    can be told apart.
+    few `strangers` are expected to reach, words that nobody holds.
 
     Raises ValueError where every plan would ask for more than three quarters of `max_candidates`, or could find nothing.
     """
     checks.positive(epsilon=epsilon, strangers=strangers)
     checks.probability(missed=missed)
     checks.integer_at_least(2, n_users=n_users, length=length)
-    space = geometry(float(epsilon), WIDE)
-    together, least, best = told_apart(n_users, 1), float(n_users), None
-    lowest = told_apart(n_users, _enough_rows(space, 2.0**60) * space.points)
+    space, least, best = geometry(float(epsilon), WIDE), float(n_users), None
+    most = _enough_rows(space, math.inf)
     for steps in _trees(length):
         for share in _SOME_SHARES[: None if len(steps) > 1 else 1]:
-            made = TreeHist(WordTree(steps, length), epsilon, lowest, _ROWS, WIDE, share, max_candidates)
+            made = TreeHist(WordTree(steps, length), epsilon, 1.0, most, WIDE, share, max_candidates)
             made = with_few(made, n_users, strangers)
-            found = reach(made, n_users, missed)
-            cells = max(_ROWS * WIDE, (together / made.threshold) ** 2, max(found.asked) / _TO_A_CELL)
-            rows = _enough_rows(space, cells)
-            if found.users < least and max(found.asked) <= min(0.75 * max_candidates, _LOOK_UPS / rows):
-                least, best = found.users, replace(made, rows=rows)
+            if reach(made, n_users, missed).users >= least:  # with fewer rows it is no less
+                continue
+            lonely = n_users * made.threshold / made.level_error(made.tree.depth - 1, n_users) ** 2
+            asked = max(_asked(made, n_users)[0])
+            rows = _enough_rows(space, max(_ROWS * WIDE, lonely / _CROWD, asked / _TO_A_CELL))
+            if asked > min(0.75 * max_candidates, _LOOK_UPS / rows):
+                continue
+            made = with_few(replace(made, rows=rows), n_users, strangers)
+            if (users := reach(made, n_users, missed).users) < least:
+                least, best = users, made
     if best is None:
         raise ValueError(
             f"n_users must be more, or max_candidates, so that a search among words of {length} letters can end and find "
@@ -124,12 +128,20 @@ def planned_to_find(
     return best
 
 
-def with_few(settings: TreeHist, n_users: int, strangers: float) -> TreeHist:
-    """The same, whose threshold so few `strangers` reach, if it is not higher: a lower one lets no fewer pass before."""
+def with_few(settings: TreeHist, n_users: int, strangers: float = 0.05) -> TreeHist:
+    """The same, with the lowest threshold that so few `strangers` are expected to reach, words that nobody holds: by known
+    errors, and the most that words below it, which no fit takes out of the cells, may add to a stranger's."""
     last = settings.tree.depth - 1
-    rare = strangers / _asked(settings, n_users)[0][last]
-    few = float(pearson3.isf(min(0.5, rare), settings.skew(last, n_users))) * settings.level_error(last, n_users)
-    return replace(settings, threshold=max(settings.threshold, few))
+    rare = strangers / _asked(replace(settings, threshold=1.0), n_users)[0][last]
+    few = skewed_isf(min(0.5, rare), settings.skew(last, n_users))
+    shared = few**2 * _collisions(settings, n_users) / 2
+    return replace(settings, threshold=shared + math.hypot(shared, few * settings.level_error(last, n_users)))
+
+
+def _collisions(settings: TreeHist, n_users: int) -> float:
+    """The variance that words which share cells add to another's estimate, at most, for each of the users that the most
+    frequent of them has."""
+    return n_users / (settings.rows * settings.report.space.points)
 
 
 @dataclass(frozen=True)
@@ -143,12 +155,14 @@ class Reach:
 
 
 def reach(settings: TreeHist, n_users: int, missed: float = 0.05) -> Reach:
-    """By the known standard errors.  Held prefixes that pass a cut are taken to be as many as can be, n_users / cut."""
+    """By the known standard errors, and the most that words below a cut may add by collisions.  Held prefixes that pass a
+    cut are taken to be as many as can be, n_users / cut."""
     asked, cuts, strangers = _asked(settings, n_users)
     levels = []
     for level, cut in enumerate(cuts):
         nobody, everybody = np.square(settings.level_errors(level, n_users, np.array([0.0, n_users]))).tolist()
-        levels.append((cut, nobody, (everybody - nobody) / n_users))  # a variance is linear in who holds a word
+        more = (everybody - nobody) / n_users  # a variance is linear in who holds a word
+        levels.append((cut, nobody + cut * _collisions(settings, n_users), more))
 
     def lost(held: float) -> float:
         passed = (float(ndtr((held - cut) / math.sqrt(nobody + held * more))) for cut, nobody, more in levels)
@@ -169,11 +183,6 @@ def _asked(settings: TreeHist, n_users: int) -> tuple[list[float], list[float], 
     return asked, cuts, strangers
 
 
-def told_apart(n_users: int, cells: int) -> float:
-    """The lowest threshold at which words that fall as 1 / rank and share one of so many cells can be told apart."""
-    return _together(_falling(n_users, 1.0)) / math.sqrt(cells)
-
-
 def _together(counts: NDArray[np.int64]) -> float:
     """The threshold at which words of these counts can be told apart where they share one cell; of more, one by the root."""
     return _APART * math.sqrt(np.square(counts.astype(float)).sum())
@@ -188,7 +197,7 @@ def _enough_rows(space: Geometry, cells: float) -> int:
     """Rows of so many cells in all, as far as the server's transforms allow: points that are few, as they are for large
     epsilon, need more rows."""
     most = (_LINES if space.dimension == 2 else _WORK) // space.points
-    return max(_ROWS, min(math.ceil(cells / space.points), most))
+    return max(_ROWS, math.ceil(min(cells / space.points, most)))
 
 
 def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0) -> tuple[float, float]:
@@ -223,13 +232,10 @@ def _even(length: int, levels: int) -> tuple[int, ...]:
 
 def _prior(n_users: int, length: int, power: float) -> tuple[Nodes, NDArray[np.int64]]:
     """Leaves and counts of the prior: ranks' frequencies, and letters from a fixed bijection of the ranks."""
-    letters = scramble(np.arange(_WORDS * length, dtype=np.uint64)).reshape(_WORDS, length) % np.uint64(26) + np.uint64(1)
-    return letters.astype(np.uint8), _falling(n_users, power)
-
-
-def _falling(n_users: int, power: float) -> NDArray[np.int64]:
     weights = np.arange(1, _WORDS + 1, dtype=float) ** -power
-    return np.asarray(np.rint(n_users * weights / weights.sum()), dtype=np.int64)
+    counts = np.rint(n_users * weights / weights.sum()).astype(np.int64)
+    letters = scramble(np.arange(_WORDS * length, dtype=np.uint64)).reshape(_WORDS, length) % np.uint64(26) + np.uint64(1)
+    return letters.astype(np.uint8), counts
 
 
 @dataclass(frozen=True)

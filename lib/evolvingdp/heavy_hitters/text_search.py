@@ -29,7 +29,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.exchange import Round
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.listing import Reports
-from evolvingdp.heavy_hitters.planning import reach, told_apart, with_few
+from evolvingdp.heavy_hitters.planning import reach, with_few
 from evolvingdp.heavy_hitters.tree_hist import Protocol, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 
@@ -92,8 +92,7 @@ class Texts(Round):
 
     def _searched(self, n_users: int) -> TreeHist:
         """The settings with the threshold for so many users."""
-        lowest = told_apart(n_users, self.rows * self._settings.report.space.points)
-        return with_few(replace(self._settings, threshold=lowest), n_users, 0.05)
+        return with_few(self._settings, n_users)
 
     def encode(self, value: str, rng: np.random.Generator) -> bytes:
         self._settings.tree.encode([value])
