@@ -127,6 +127,16 @@ def test_a_quantile_is_the_least_count_that_is_reached_with_the_probability():
             assert found.tolist() == binom.ppf(shares, trials, chance).tolist()
 
 
+def test_a_quantile_is_right_where_one_minus_its_share_is_1_and_a_tail_keeps_its_digits():
+    """Out there scipy's own isf says `trials`, as 1 - 1e-18 is 1."""
+    for trials in (1, 300, 10**6, 10**9):
+        for chance in (1e-9, 0.01, 0.3):
+            rare = int(trials - sampling.binomial_quantile(1e-18, trials, 1 - chance))
+            above = sampling.binomial_sf([rare, rare - 1, -1, trials], trials, chance)
+            assert above == pytest.approx(binom.sf([rare, rare - 1, -1, trials], trials, chance), rel=1e-9)
+            assert above[0] <= 1e-18 < above[1]
+
+
 @pytest.mark.parametrize("skew", [0.0, 1e-4, 0.01, 0.5, 3.0])
 def test_a_skewed_error_is_as_rare_as_pearson_s_third_law_says(skew):
     for errors in (-0.5, 0.0, 2.0, 6.0):

@@ -199,9 +199,9 @@ def test_a_number_that_is_enough_is_named_where_time_runs_out(monkeypatch):
     def late(*_):
         raise TimeoutError
 
-    monkeypatch.setattr(planner, "_reached", late)
     question = Question("mean", users=100_000, periods=4, epsilon=1.0, trust="nobody")
     best = plan(question).predictions[0]
+    monkeypatch.setattr(planner, "_reached", late)
     found = {one.method: one for one in reach(question, 1.01 * best.standard_error, seconds=60)}
     assert (found[best.method].epsilon, found[best.method].users, found[best.method].periods) == (1.0, 100_000, 4)
     assert found[best.method].late

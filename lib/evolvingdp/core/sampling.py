@@ -72,16 +72,22 @@ def blocks(length: int, size: int) -> Iterator[NDArray[np.int64]]:
         yield np.arange(first, min(first + size, length))
 
 
+def binomial_sf(count: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
+    """The probability that Bin(trials, chance) is above a whole `count`; arrays of shapes that go together.  As
+    `scipy.stats.binom.sf`, whose module takes longer to load than all the rest."""
+    count, trials = np.asarray(count, dtype=float), np.asarray(trials, dtype=float)
+    inside = (count >= 0) & (count < trials)
+    above = betainc(np.where(inside, count + 1, 1.0), np.where(inside, trials - count, 1.0), chance)
+    return np.asarray(np.where(inside, above, count < 0))
+
+
 def binomial_quantile(share: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
-    """The least count that Bin(trials, chance) reaches, or stays below, with this probability; arrays of shapes that go
-    together. As `scipy.stats.binom.ppf`, whose module takes longer to load than all the rest."""
+    """The least count that Bin(trials, chance) reaches, or stays below, with this probability; shapes go together."""
     share, trials, chance = np.broadcast_arrays(share, np.asarray(trials, dtype=float), np.clip(chance, 0, 1))
     mean, z = trials * chance, ndtri(share)
 
     def enough(count: NDArray[np.float64]) -> NDArray[np.bool_]:
-        inside = (count >= 0) & (count < trials)
-        reached = betainc(np.where(inside, trials - count, 1.0), np.where(inside, count + 1, 1.0), 1 - chance)
-        return np.asarray(np.where(inside, reached >= share, count >= trials))
+        return np.asarray((count >= 0) & (binomial_sf(trials - count - 1, trials, 1 - chance) >= share))
 
     near = np.ceil(mean + np.sqrt(mean * (1 - chance)) * z + (1 - 2 * chance) * (z * z - 1) / 6 - 0.5)
     found = np.clip(near, 0, trials)  # by Cornish and Fisher, and then by single steps

@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy
+from scipy.special import ndtri
 
 from evolvingdp.core.noise import Array, IntegerNoise, Laplace
+from evolvingdp.core.sampling import binomial_sf
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import Question
@@ -45,7 +47,7 @@ def _ordinary(users: int, usual: float) -> tuple[Array, Array]:
     reach = RARE / 3 + math.sqrt(RARE**2 / 9 + 2 * RARE * variance)  # by Bernstein's inequality
     counts = np.linspace(max(0.0, mean - 5 * math.sqrt(variance)), min(users, mean + reach), PLACES)
     counts = np.unique(np.append(np.ceil(counts), users))
-    chances = np.diff(-scipy.stats.binom.sf(counts, users, usual), prepend=-1.0)
+    chances = np.diff(-binomial_sf(counts, users, usual), prepend=-1.0)
     return counts, chances
 
 
@@ -141,7 +143,7 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     level = settings.error(1, 2 * BETA) / counted
     if level > 1:
         raise CannotServeError("more than all users would have to hold a word")
-    found = (settings.threshold + float(scipy.stats.norm.isf(BETA)) * error(level)) / counted if left_out else level
+    found = (settings.threshold + float(-ndtri(BETA)) * error(level)) / counted if left_out else level
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     size = error(question.level) / counted
     if isinstance(settings.noise, Laplace) and not left_out:

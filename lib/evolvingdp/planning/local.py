@@ -13,15 +13,14 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import digamma, ndtri
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch, detect_many
 from evolvingdp.core.reports import BITS, Hashed, Report, best_report
-from evolvingdp.core.sampling import binomial_quantile
+from evolvingdp.core.sampling import binomial_quantile, binomial_sf
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.constants import most_users, unit
 from evolvingdp.evolving.rivals.choosing import filled, voted
@@ -273,12 +272,12 @@ def _called_expected(question: Question, settings: Reserve, streams: int = 0) ->
     return _followed(question, np.array(found), shares)
 
 
-def cut(question: Question, settings: Once, reports: ArrayLike) -> Array:
+def cut(question: Question, settings: Once, reports: Array | int) -> Array:
     """The support that an item must exceed among so many reports of a period: with 97.5 % none of all items in all periods
     does by chance, of which a share that is ordinary holds each."""
     report = settings.report
     ordinary = report.other + question.usual * (report.own - report.other)
-    return np.asarray(scipy.stats.binom.isf(BETA / 2 / question.periods / question.items, reports, ordinary))
+    return reports - binomial_quantile(BETA / 2 / question.periods / question.items, reports, 1 - ordinary)
 
 
 def _hot_expected(question: Question, settings: Once) -> Expected:
@@ -289,9 +288,9 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
         users = question.users
         mean, spread = users / question.periods, math.sqrt(users / question.periods * (1 - 1 / question.periods))
         reports = np.unique(np.linspace(max(0, mean - 6 * spread), min(users, mean + 6 * spread), 201).round())
-        weights = scipy.stats.norm.pdf(reports, mean, spread or 1.0)
+        weights = np.exp(-(((reports - mean) / (spread or 1.0)) ** 2) / 2)
         supported = settings.report.other + share * (settings.report.own - settings.report.other)
-        rare = scipy.stats.binom.cdf(cut(question, settings, reports), reports, supported)
+        rare = binomial_sf(reports - cut(question, settings, reports) - 1, reports, 1 - supported)
         return float(np.average(rare, weights=weights)) - BETA / 2 / question.events
 
     if missed(1.0) > 0:

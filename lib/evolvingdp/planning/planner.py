@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from evolvingdp.core.checks import ParameterError
@@ -90,17 +90,17 @@ def _in_options(message: str) -> str:
 def _nearest(method: Method, question: Question) -> str:
     """The smallest value of one option at which the method serves, to two digits, where there is one."""
 
-    def refuses(value: float) -> float:
+    def refused(question: Question) -> float:
         try:
-            (settled if method.simulated else expected)(method, _set(question, name, value))
+            (settled if method.simulated else expected)(method, question)
         except (CannotServeError, ValueError):
-            return 1.0
-        return -1.0
+            return math.inf
+        return -math.inf
 
     for name in _SEARCHED:
-        most, value = Question.__dataclass_fields__[name].metadata["high"], float(getattr(question, name))
-        if value < most and refuses(most) < 0:
-            return f"--{name} {_turn(refuses, value, most, name, 2):.12g}"
+        about = Question.__dataclass_fields__[name].metadata
+        if question.statistic in about["of"] and refused(_set(question, name, about["high"])) < 0:
+            return f"--{name} {_reached(refused, question, name, math.inf, 2):.12g}"
     return ""
 
 
@@ -132,7 +132,12 @@ class Reached:
     late: bool = False
 
 
-_POWER = {"epsilon": 1.0, "users": 0.5, "periods": -0.5}  # of it that errors fall with, to guess where to look
+_POWER = {
+    "epsilon": 1.0,
+    "users": 0.5,
+    "periods": -0.5,
+    "readings": 0.5,
+}  # of it that errors fall with, to guess where to look
 
 
 def reach(question: Question, error: float, seconds: float = 0.8) -> list[Reached]:
@@ -147,13 +152,14 @@ def reach(question: Question, error: float, seconds: float = 0.8) -> list[Reache
         raise ParameterError(f"error must be > 0, got {error!r}")
     found, end = [], time.process_time() + seconds
     for method in sorted(asked(question), key=lambda one: one.simulated):
-        least: dict[str, Any] = dict.fromkeys(_POWER)
+        least: dict[str, Any] = dict.fromkeys(("epsilon", "users", "periods"))
         late, here = False, math.inf
         try:
             _refused(method, question)
-            here = _excess(method, question, error, end)
-            for name in _POWER:
-                least[name] = _reached(method, question, error, end, name, here)
+            off = partial(_excess, method, error, end)
+            here = off(question)
+            for name in least:
+                least[name] = _reached(off, question, name, here, 3)
         except CannotServeError:
             continue
         except TimeoutError:
@@ -166,7 +172,7 @@ def reach(question: Question, error: float, seconds: float = 0.8) -> list[Reache
     return sorted(found, key=lambda one: one.epsilon or math.inf)
 
 
-def _excess(method: Method, question: Question, error: float, end: float) -> float:
+def _excess(method: Method, error: float, end: float, question: Question) -> float:
     """log(its error / `error`); infinite where there is no number."""
     if time.process_time() > end:
         raise TimeoutError
@@ -178,14 +184,14 @@ def _excess(method: Method, question: Question, error: float, end: float) -> flo
     return math.inf if size is None else math.log(size / error) if size > 0 else -math.inf
 
 
-def _reached(method: Method, question: Question, error: float, end: float, name: str, here: float) -> float | None:
-    """The value of `name` at which the error becomes small enough: steps until it is on both sides, then `_turn`; `here`
-    is the excess at the question's own."""
+def _reached(excess: Callable[[Question], float], question: Question, name: str, here: float, digits: int) -> float | None:
+    """The value of `name`, of so many digits, at which an `excess` becomes 0 or less: steps until it is on both sides, then
+    `_turn`; `here` is the one at the question's own."""
     about, power = Question.__dataclass_fields__[name].metadata, _POWER[name]
     low = question.window if name == "periods" and question.target == "window" else about["low"]
     value, now, least, reached = float(getattr(question, name)), here, 0.1, here <= 0
     own = value
-    off = cache(lambda value: here if value == own else _excess(method, _set(question, name, value), error, end))
+    off = cache(lambda value: here if value == own else excess(_set(question, name, value)))
     while value != (last := about["high"] if reached == (power < 0) else low):
         step = max(least, min(1.1 * abs(now / power), 5.5)) if math.isfinite(now) else 1.4
         following = value * math.exp(math.copysign(step, last - value))
@@ -193,7 +199,7 @@ def _reached(method: Method, question: Question, error: float, end: float, name:
         now = off(following)
         if reached != (now <= 0):
             bad, good = (following, value) if reached else (value, following)
-            return _turn(off, bad, good, name, 3)
+            return _turn(off, bad, good, name, digits)
         value, least = following, 2 * least
     return value if reached else None
 
