@@ -396,23 +396,9 @@ def test_settings_take_the_numbers_of_numpy():
     assert BinaryMechanism(np.int8(100), 1.0).noise.scale == 7
 
 
-STREAMS = [
-    ([0, 0, 0], [0, 1, 2], ValueError, r"samples must lie in \[0, 1\], got 2 at position 2"),
-    ([0, 0], [0.0, math.nan], ValueError, r"samples must lie in \[0, 1\], got nan at position 1"),
-    ([0, 0], [0.0, 0.5], ValueError, "samples must be 0 or 1 where resolution is 1, got 0.5 at position 1"),
-    ([0, -1], [0, 1], ValueError, "users must be >= 0, got -1 at position 1"),
-    ([0, 10], [0, 1], ValueError, "users must be below n_users = 10, got 10 at position 1"),
-    ([0, 10**6], [0, 1], ValueError, "users must be below n_users = 10, got 1000000 at position 1"),
-    ([0.0, 1.0], [0, 1], TypeError, "users must be integers"),
-    ([0], [0, 1], TypeError, r"users must be integers of shape \(2,\)"),
-    ([3] * 9, [0] * 9, ValueError, "at most samples_per_user = 8 times, user 3 comes again at position 8"),
-]
-
-
-@pytest.mark.parametrize(("users", "samples", "error", "message"), STREAMS)
-def test_streams_that_break_the_rules_are_refused(users, samples, error, message):
-    with pytest.raises(error, match=message):
-        algorithms.full(10, 8, 1.0).release(np.array(users), np.array(samples), stream(0, "noise"))
+def test_a_user_with_more_samples_than_are_paid_for_is_named():
+    with pytest.raises(ValueError, match="at most samples_per_user = 8 times, user 3 comes again at position 8"):
+        algorithms.full(10, 8, 1.0).release([3] * 9, [0] * 9, stream(0, "noise"))
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
@@ -533,8 +519,6 @@ def test_users_of_any_number_count_as_themselves():
 @pytest.mark.parametrize(
     ("user", "sample", "message"),
     [
-        (0, 2, r"sample must lie in \[0, 1\], got 2"),
-        (0, math.nan, "got nan"),
         (0, 0.5, "sample must be 0 or 1 where resolution is 1"),
         (-1, 1, "user must be >= 0, got -1"),
         (10, 1, "user must be below n_users = 10, got 10"),
@@ -548,11 +532,6 @@ def test_a_step_that_is_refused_leaves_the_state_as_it_was(user, sample, message
 @pytest.mark.parametrize("user", [1.0, None, "a", True, np.float64(1)])
 def test_a_user_that_is_no_integer_is_refused(user):
     assert_unchanged(user, 1, TypeError, f"user must be an integer >= 0, got {re.escape(repr(user))}")
-
-
-@pytest.mark.parametrize("sample", ["1", None])
-def test_a_sample_that_is_no_number_is_refused(sample):
-    assert_unchanged(0, sample, TypeError, f"sample must be a number, got {sample!r}")
 
 
 def assert_unchanged(user, sample, error, message):
@@ -605,18 +584,11 @@ def test_binary_mechanism_refuses_and_stays_usable():
     with pytest.raises(ValueError, match="horizon is 3: there is no element 4"):
         mechanism.step(state, 1.0)
     np.testing.assert_array_equal(mechanism.release([1.0, 1.0, 0.0], stream(0, "noise"))[-1], 2 + _replay(mechanism, 3))
-    with pytest.raises(ValueError, match="elements must be finite"):
-        mechanism.release([1.0, math.inf], stream(0, "noise"))
     with pytest.raises(ValueError, match="sums must have capacity 8 or more, got 4"):
         BinaryMechanism(8, 1.0, sums=Tree(4))
 
 
-def test_binary_mechanism_refuses_what_is_no_number():
-    mechanism = BinaryMechanism(4, 1.0)
-    with pytest.raises(TypeError, match="elements must be numbers of at most 64 bits, got <U1"):
-        mechanism.release(["a"], stream(0, "noise"))
-    with pytest.raises(TypeError, match="element must be a number, got 'a'"):
-        mechanism.step(mechanism.start(stream(0, "noise")), "a")
+def test_binary_mechanism_refuses_an_epsilon_whose_noise_is_too_large():
     with pytest.raises(ValueError, match=r"epsilon must be larger: .* of 3 needs noise above 1e150"):
         BinaryMechanism(4, 1e-320)
 

@@ -20,18 +20,6 @@ from evolvingdp.core.sampling import fair_binomial, split_evenly
 from evolvingdp.core.seeds import stream
 
 
-@pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf])
-def test_positive_refuses_and_names_the_value(value):
-    with pytest.raises(ValueError, match=f"epsilon must be > 0 and finite, got {value}"):
-        checks.positive(epsilon=value)
-
-
-@pytest.mark.parametrize("value", [1.5, "3", True, None])
-def test_integers_are_integers(value):
-    with pytest.raises(TypeError, match="rows must be an integer >= 1"):
-        checks.integer_at_least(1, rows=value)
-
-
 def test_a_width_that_is_no_power_of_two_is_told_its_neighbours():
     with pytest.raises(ValueError, match="width must be a power of two, got 3162; 2048 or 4096 would work"):
         checks.power_of_two(width=3162)

@@ -288,11 +288,6 @@ def test_users_split_over_periods_hold_each_period_s_estimate():
     assert estimates[[0, 4]] == pytest.approx(settings.estimates(expected)[:, 1])
 
 
-def stepped(settings, counts):
-    private = stream(0, "private")
-    return once.step(settings, once.start(settings, private), np.array(counts), stream(0, "public"), private)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -305,11 +300,6 @@ def stepped(settings, counts):
         (lambda: detect(np.zeros(2), np.ones(2), np.ones(3)), r"variance must go with estimates of shape \(2,\)"),
         (lambda: detect(np.array([0.0, math.nan]), np.ones(2), 1.0), "finite where there are any"),
         (lambda: detect(np.zeros(2), np.zeros(2), 1.0), "not all 0"),
-        (lambda: stepped(Once(1, 1, 1.0), [[0, 0]]), "a word or more of every user"),
-        (lambda: stepped(Once(1, 1, 1.0), [[-1, 2]]), "none less than 0 times"),
-        (lambda: stepped(Once(1, 1, 1.0), [[1]]), r"counts must be integers, \(1, 2\)"),
-        (lambda: stepped(Once(1, 1, 1.0), [[1.0, math.nan]]), "counts must be integers"),
-        (lambda: stepped(Once(1, 1, 1.0), [[2**62, 2**62]]), r"fewer than 2\^63 in all"),
         (
             lambda: once.simulate(Once(2, 2, 1.0), streams.BitStream.make([2], [[0.5]], 1), stream(0)),
             "stream must have horizon = 2, got 1",

@@ -197,8 +197,6 @@ def test_residuals_of_all_values_are_divided_by_no_less_than_the_enumerated_cova
         (lambda: Projective(4, 1e-17, Geometry(2, 3)), "epsilon must be larger"),
         (lambda: Geometry(4, 3), "order must be a prime in 3 dimensions, got 4"),
         (lambda: Geometry(1, 3), "order must be"),
-        (lambda: Projective(5, 1.0, Geometry(2, 3)).report(np.array([5]), stream(0, "report")), "values must"),
-        (lambda: Subset(4, 1.0).collect(np.array([4]), stream(0, "a"), stream(0, "b")), r"values must lie in \[0, 4\)"),
     ],
 )
 def test_what_cannot_work_is_refused(make, message):

@@ -99,18 +99,6 @@ def test_reports_are_unbiased_and_the_estimate_inverts_them():
     assert math.log(law[2] / law[0]) == pytest.approx(PLAIN.estimate_epsilon)
 
 
-def test_users_refuse_wrong_counts_and_a_horizon_that_is_over():
-    state = protocol.start(PLAIN)
-    with pytest.raises(ValueError, match=r"counts must have one entry per user \(1000\), got 3"):
-        protocol.step(PLAIN, state, np.zeros(3, int), stream(0, "noise"), stream(0, "noise"))
-    with pytest.raises(ValueError, match=r"counts must lie in \[0, 101\), got 101"):
-        protocol.step(PLAIN, state, np.full(1000, 101), stream(0, "noise"), stream(0, "noise"))
-    short = replace(PLAIN, horizon=1)
-    state, _ = protocol.step(short, protocol.start(short), np.zeros(1000, int), stream(0, "noise"), stream(0, "noise"))
-    with pytest.raises(ValueError, match="horizon must be larger to go on: 1 epochs are over"):
-        protocol.step(short, state, np.zeros(1000, int), stream(0, "noise"), stream(0, "noise"))
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -294,8 +294,6 @@ def test_leaves_and_counts_that_do_not_fit_are_refused():
         with pytest.raises(TypeError, match="counts must be a one-dimensional array of integers"):
             protocol.simulate_search(leaves, COUNTS / 2, stream(0, "noise"))
         with pytest.raises(ValueError, match=r"leaves must be made by encode, got \[27, 27\] at position 4"):
-            protocol.collect(foreign, stream(0, "slots"), stream(0, "noise"))
-        with pytest.raises(ValueError, match=r"leaves must be made by encode, got \[27, 27\] at position 4"):
             protocol.simulate_search(foreign, np.append(COUNTS, 1), stream(0, "noise"))
 
 

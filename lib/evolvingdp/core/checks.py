@@ -239,8 +239,10 @@ def integer_array(name: str, value: ArrayLike, *, low: int = 0, below: int, entr
 
 def query_values(name: str, value: ArrayLike, n_users: int, *, binary: bool) -> NDArray[Any]:
     """`value` (n_users,): bool where `binary`, from {0, 1}, else float from [0, 1]; raises with the first offending user."""
-    array = np.asarray(value)
+    array = plain_array(value)
     _of_users("data", array, n_users)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must have values that are numbers, got {array.dtype} {array.shape}")
     made = array == 1 if binary else np.asarray(array, dtype=float)
     good = made | (array == 0) if binary else (made >= 0) & (made <= 1)
     if not good.all():

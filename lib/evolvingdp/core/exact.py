@@ -70,8 +70,7 @@ class Grid:
         """One element in steps; raises as `steps` does."""
         checks.number(**{name: element})
         element = element.item() if isinstance(element, np.generic) else element  # else a bound is rounded to its type
-        if not math.isfinite(element):
-            raise ValueError(f"{name} must be finite, got {element!r}")
+        checks.finite(**{name: element + 0})
         if not abs(element) <= self.largest:
             raise ValueError(self._too_large(name, element))
         if not self.integer:
