@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 
 
 def projective_laws(oracle: ProjectiveOracle, space: Geometry | None = None) -> list[dict[Hashable, float]]:
@@ -21,7 +21,8 @@ def projective_laws(oracle: ProjectiveOracle, space: Geometry | None = None) -> 
     `space` in the oracle's place: one that is small enough to enumerate.
     """
     if space is not None:
-        oracle = type(oracle)(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), oracle.epsilon)
+        hashes = MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True)
+        oracle = type(oracle)(hashes, oracle.epsilon, space)
     space, laws = oracle.space, list[dict[Hashable, float]]()
     hashed = oracle.hashes.cells(np.array(0), np.arange(40 * space.points, dtype=np.uint64)).tolist()
     for point in range(space.points):

@@ -73,7 +73,7 @@ def prefix_tree() -> Drawing:
     for level, sketch in enumerate(sketches):
         nodes = tree.children(kept, level)
         oracle, cut = search.oracles[level], threshold * search.shares[level]
-        reached, _ = oracle.reaching(oracle.cell_estimates(sketch), sketch.n_reports, tree.keys(nodes), cut)
+        reached = oracle.reaching(oracle.cell_estimates(sketch), sketch.n_reports, tree.keys(nodes), cut)
         above, kept, height = places, nodes[reached], 70.0 + 56 * level
         spots = np.linspace(94, WIDTH - 20, len(kept))
         places = {node.tobytes(): float(spot) for node, spot in zip(kept, spots, strict=True)}

@@ -53,7 +53,7 @@ def test_E_HH_3_a_width_that_is_no_power_of_two_has_correlated_columns():
     matrix = hadamard.signs(used[:, None], used[None, :]).astype(int)
     assert np.array_equal(matrix.T @ matrix, 4 * np.eye(4))
     with pytest.raises(ValueError, match="power of two"):
-        MultiplyShift.draw(1, 3, stream(0, "hashes"))
+        FreqOracle(MultiplyShift.draw(1, 3, stream(0, "hashes")), 1.0)
 
 
 def test_E_HH_4_the_printed_upper_poisson_tail_is_false():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def support_law(oracle, own, others):
 def test_the_reports_that_support_a_word_s_point_have_their_exact_law(path):
     """One row; 1,000 draws of 30 users: 10 % more epsilon is rejected from 900 on."""
     oracle, draws = ProjectiveOracle.draw(1, 30, 1.5, stream(0, "hashes")), 1_000
-    wrong = ProjectiveOracle(oracle.hashes, 1.1 * 1.5)
+    wrong = replace(oracle, epsilon=1.1 * 1.5)
     cells = oracle.hashes.cells(np.zeros(1, dtype=int), KEYS)
     private, public = stream(0, path, "noise"), stream(0, path, "rows")
     seen = []

@@ -19,7 +19,7 @@ SETTINGS = {"n_bits": 4, "n_cohorts": 2}
 
 def two_reports(drawn, n_clients):
     """Bit 0 in both reports of clients whose word sets it."""
-    key = next(key for key in range(100) if drawn.cells(np.array([key], np.uint64), np.array([0]))[0] == 0)
+    key = next(key for key in range(100) if drawn.hashes.cells(np.array([0]), np.array([key], np.uint64))[0] == 0)
     keys = np.full((n_clients, 2), key, dtype=np.uint64)
     shown = (drawn.report(keys, np.zeros(n_clients, int), stream(0, "noise")) & np.uint64(1)).astype(int)
     return Counter(map(tuple, shown.tolist()))

@@ -267,7 +267,7 @@ def test_a_search_reads_only_its_own_reports_and_knows_how_many_reported(printed
     for n_users in (99_999, 200_000):
         with pytest.raises(ValueError, match=rf"n_users must be the number of users who reported, .* got {n_users}"):
             drawn.search(reports, n_users)
-    with pytest.raises(ValueError, match="reports must be 1 sketch of bits and 1 of a final phase"):
+    with pytest.raises(ValueError, match=r"reports must be 1 sketches of levels and 1 of a final phase, got 1 .* and 0"):
         drawn.search(replace(reports, final=None), 100_000)
 
 

@@ -56,6 +56,14 @@ def test_a_row_of_one_cell_has_cell_zero_and_both_signs():
     assert set(signs) == {-1, 1}
 
 
+@pytest.mark.parametrize("scrambled", [False, True])
+def test_cells_are_uniform_where_the_width_is_no_power_of_two(scrambled):
+    """Six cells of 60,000 functions: 10,000 each, with a standard deviation of 91."""
+    family = MultiplyShift.draw(60_000, 6, stream(0, "six"), scrambled=scrambled)
+    cells = family.cells(np.arange(60_000), np.array([7], dtype=np.uint64))
+    assert np.abs(np.bincount(cells, minlength=6) - 10_000).max() < 500
+
+
 def test_short_and_long_keys_in_one_call_agree_with_separate_calls():
     family = MultiplyShift.draw(5, 64, stream(0, "hash"))
     keys = np.array([1, 2**32 - 1, 2**32, 2**63 + 5], dtype=np.uint64)
@@ -75,8 +83,6 @@ def test_cells_and_signs_are_in_range_and_all_occur():
 
 
 def test_widths_that_do_not_work_are_refused():
-    with pytest.raises(ValueError, match="width must be a power of two, got 48; 32 or 64"):
-        MultiplyShift.draw(3, 48, stream(0, "width"))
     with pytest.raises(ValueError, match="width must be at most 2"):
         MultiplyShift.draw(3, 2**33, stream(0, "width"))
     with pytest.raises(ValueError, match="rows must be >= 1, got 0"):

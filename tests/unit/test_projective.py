@@ -14,7 +14,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches import joint_fit
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
-from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 
 SPACES = [Geometry(2, 4), Geometry(2, 6), Geometry(3, 3), Geometry(5, 3), Geometry(7, 4), Geometry(8, 2), Geometry(11, 2)]
 KEYS = np.arange(7, dtype=np.uint64)
@@ -59,9 +59,16 @@ def test_nobody_s_noise_is_lower_than_one_bit_s():
         assert ratio == pytest.approx(bit.standard_error(10**6) / bit.standard_error(10**6, "mean"), rel=1e-3)
 
 
+def of_points(space, epsilon):
+    hashes = MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True)
+    return ProjectiveOracle(hashes, epsilon, space)
+
+
 @pytest.mark.parametrize("space", [Geometry(3, 2), Geometry(3, 3)], ids=str)
 def test_a_user_adds_one_to_the_own_point_and_nothing_to_the_average_point(space):
-    freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), 1.0)
+    freq = ProjectiveOracle(
+        MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True), 1.0, space
+    )
     for point, law in enumerate(projective_laws(freq)):
         sums = np.rint(1e12 * np.array([list(law.values())])).astype(np.int64)
         cells = freq.cell_estimates(Sketch(freq, sums, int(sums.sum())))[0] / 1e12
@@ -77,7 +84,9 @@ LAWS = [(Geometry(5, 2), 3.0), (Geometry(7, 2), 1.5), (Geometry(3, 3), 1.0), (Ge
 @pytest.mark.parametrize("held", [0, 1, 5])
 def test_the_stated_error_is_that_of_all_reports_of_users_at_all_points(space, epsilon, held):
     """Enumerated: of five users `held` are at the word's point, the others at uniform ones."""
-    freq = ProjectiveOracle(PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space), epsilon)
+    freq = ProjectiveOracle(
+        MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True), epsilon, space
+    )
     unit = np.eye(space.points, dtype=np.int64)
     adds = np.array([freq.cell_estimates(Sketch(freq, row[None, :], 1))[0, 0] for row in unit])
     laws = np.array([list(law.values()) for law in projective_laws(freq)])
@@ -163,7 +172,7 @@ def test_many_keys_that_come_near_a_cut_are_found_without_reading_all_rows_of_al
     cells, error, read = freq.cell_estimates(sketch), freq.standard_error(500_000, "mean"), []
     whole, one = np.flatnonzero(freq.read(cells, asked, "mean") >= 8_000), FreqOracle._read
     monkeypatch.setattr(FreqOracle, "_read", lambda *some: (read.append(len(some[1]) * len(some[2])), one(*some))[1])
-    found = freq.near(cells, 500_000, asked, 8_000.0)
+    found = freq.reaching(cells, 500_000, asked, 8_000.0, "mean")
     assert error < 1_000
     assert set(held) <= set(found) <= set(whole)
     assert len(whole) - len(found) <= 0.01 * len(whole) + 2
@@ -173,5 +182,5 @@ def test_many_keys_that_come_near_a_cut_are_found_without_reading_all_rows_of_al
 def test_settings_that_cannot_work_are_refused():
     with pytest.raises(ValueError, match=r"epsilon must be at most 36, .* got 36.5"):
         oracle(36.5)
-    with pytest.raises(TypeError, match="hashes must be PointHashes, as draw makes them, got MultiplyShift"):
-        ProjectiveOracle(MultiplyShift.draw(2, 16, stream(0, "hashes")), 1.0)
+    with pytest.raises(ValueError, match="hashes must have 13 cells, the points of space, got 16"):
+        ProjectiveOracle(MultiplyShift.draw(2, 16, stream(0, "hashes")), 1.0, Geometry(3, 3))

@@ -21,7 +21,7 @@ from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
 from evolvingdp.heavy_hitters.planning import planned, prospect
-from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Protocol, TreeHist
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
 from evolvingdp.notebooks.heavy_hitters import treehist as ladder
@@ -297,7 +297,7 @@ def test_leaves_and_counts_that_do_not_fit_are_refused():
             protocol.simulate_search(foreign, np.append(COUNTS, 1), stream(0, "noise"))
 
 
-class _Apart(PointHashes):
+class _Apart(MultiplyShift):
     """Nine points: two words have one of their own in all rows, all others share a third."""
 
     def cells(self, rows, keys):
@@ -309,8 +309,8 @@ class _Apart(PointHashes):
 def test_a_word_that_others_push_below_the_cut_is_fitted_before_it_is_cut():
     """Each ninth of 48,000 users is expected at the point of the 12,000 and is not there: 6,000 for a cut at 7,500."""
     drawn = make(threshold=7_500.0, leaf_share=0.99, rows=4).draw_hashes(stream(0, "hashes"))
-    family = MultiplyShift.draw(4, 2**32, stream(0, "points"))
-    drawn = replace(drawn, oracles=(drawn.oracles[0], ProjectiveOracle(_Apart(family, Geometry(8, 2)), 8.0)))
+    apart, space = _Apart.draw(4, 9, stream(0, "points"), signed=False), Geometry(8, 2)
+    drawn = replace(drawn, oracles=(drawn.oracles[0], ProjectiveOracle(apart, 8.0, space)))
     counts = np.array([12_000, 48_000])
     found = drawn.search(drawn.simulate(TREE.encode(["ab", "zz"]), counts, stream(0, "noise")), 60_000)
     assert set(found.words.word) == {"ab", "zz"}

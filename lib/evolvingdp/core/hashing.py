@@ -42,24 +42,27 @@ class MultiplyShift:
 
     The first log2(width) bits of one such function are the cell, the first bit of another, independent one is the sign.
     For two different keys below 2^64 the two values of either are jointly uniform (Dietzfelbinger 1996: exact while
-    32 + bits <= 65; widths go up to 2^32).  One function for both would be pairwise independent as well, but the signs
-    of two words would then depend on whether both collide with a third, and their errors would not cancel.
+    32 + bits <= 65; widths go up to 2^32, and cells are uniform to width / 2^32 where one is no power of two).  One function
+    for both would be pairwise independent as well, but the signs of two words would then depend on whether both collide with
+    a third, and their errors would not cancel.
     """
 
     multipliers: NDArray[np.uint64]  # (2, 2, rows): of the cell's and the sign's function, for x_low and x_high
     offsets: NDArray[np.uint64]  # (2, rows)
     width: int
     signed: bool = True  # else all signs are +1, as in Hashtogram: collisions always add
+    scrambled: bool = False  # keys first, or those in progression collide together
 
     @classmethod
-    def draw(cls, rows: int, width: int, rng: np.random.Generator, *, signed: bool = True) -> MultiplyShift:
+    def draw(
+        cls, rows: int, width: int, rng: np.random.Generator, *, signed: bool = True, scrambled: bool = False
+    ) -> MultiplyShift:
         """`rows` independent pairs of functions; `rng` is public randomness."""
-        checks.integer_at_least(1, rows=rows)
-        checks.power_of_two(width=width)
+        checks.integer_at_least(1, rows=rows, width=width)
         if width > 2**32:
             raise ValueError(f"width must be at most 2^32, got {width}")
         words = rng.integers(0, 2**64, size=(3, 2, rows), dtype=np.uint64)
-        return cls(words[:2].swapaxes(0, 1), words[2], width, signed)
+        return cls(words[:2].swapaxes(0, 1), words[2], width, signed, scrambled)
 
     @property
     def rows(self) -> int:
@@ -67,9 +70,9 @@ class MultiplyShift:
 
     def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
         bits = self._mix(0, rows, keys)
-        if self.width == 1:  # a shift by 64 is undefined
-            return np.zeros(bits.shape, dtype=np.int64)
-        bits >>= np.uint64(65 - self.width.bit_length())
+        bits >>= _HALF
+        bits *= np.uint64(self.width)
+        bits >>= _HALF
         return bits.view(np.int64)
 
     def signs(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int8]:
@@ -79,6 +82,7 @@ class MultiplyShift:
 
     def _mix(self, function: int, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         low, high = self.multipliers[function]
+        keys = scramble(keys) if self.scrambled else keys
         if keys.size and keys.max() > _LOW:
             mixed: NDArray[np.uint64] = low[rows] * (keys & _LOW) + high[rows] * (keys >> _HALF)
         else:  # the same function without the zero terms

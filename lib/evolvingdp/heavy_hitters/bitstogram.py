@@ -203,13 +203,8 @@ class BitstogramProtocol:
         Raises ValueError for reports that were made for another protocol, or by another number of users.
         """
         settings = self.settings
-        if len(reports.levels) != 1 or reports.final is None:
-            raise ValueError(f"reports must be 1 sketch of bits and 1 of a final phase, got {reports}")
-        self.bits.check(reports.levels[0])
-        self.final.check(reports.final)
-        sent = reports.levels[0].n_reports, reports.final.n_reports
-        if sent != (n_users, n_users) if settings.printed else sum(sent) != n_users:
-            raise ValueError(f"n_users must be the number of users who reported, {sent} to the two phases, got {n_users}")
+        reports.check((self.bits,), self.final, n_users, both=settings.printed)
+        assert reports.final is not None
         candidates = self._words(reports)
         share, estimator = settings.shares[1], "median" if settings.printed else "mean"
         estimates = self.final.estimate(reports.final, candidates, estimator) / share

@@ -18,6 +18,7 @@ twice).  Applies E-HH-1, E-HH-2 and E-HH-3.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -34,7 +35,7 @@ from evolvingdp.heavy_hitters import theory
 
 _AT_ONCE = 1 << 16  # users or cells: arrays that stay in the cache
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
-_CERTAIN = 4.0  # standard errors
+_CERTAIN = {"median": 4.0, "mean": 2.5}  # standard errors; of means, what is asked for lies well below a cut
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
 _PROBES = scramble(np.arange(64, dtype=np.uint64))  # keys that tell hash families apart
 
@@ -196,24 +197,25 @@ class FreqOracle:
         return self.read(self.cell_estimates(sketch), checks.keys(keys), estimator)
 
     def reaching(
-        self, cells: NDArray[np.float64], n_reports: int, keys: NDArray[np.uint64], cut: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Which of `keys` have medians of the rows of `cells` of at least `cut`, by position, and these medians.  Of many
-        keys, those that come within four standard errors of the cut in the first quarter of the rows."""
-        near, some = np.arange(len(keys)), self.hashes.rows // 4
-        if some and len(keys) > self.hashes.width:
-            apart = math.sqrt(self.hashes.rows / some - 1) * self.standard_error(max(1, n_reports))
-            near = np.flatnonzero(self.read(cells[:some], keys, "median") >= cut - _CERTAIN * apart)
-        estimates = self.read(cells, keys[near], "median")
-        return near[estimates >= cut], estimates[estimates >= cut]
+        self, cells: NDArray[np.float64], n_reports: int, keys: NDArray[np.uint64], cut: float, estimator: str = "median"
+    ) -> NDArray[np.int64]:
+        """Which of `keys` have medians, or means, of the rows of `cells` of at least `cut`, by position.  Whose first
+        quarter or half of the rows says too little by far more than its error is read no further."""
+        rows, found = len(cells), [np.zeros(0, dtype=np.int64)]
+        error = _CERTAIN[estimator] * self.standard_error(max(1, n_reports), estimator)
+        for some in blocks(len(keys), _KEYS_AT_ONCE):
+            read = np.empty((0, len(some)))
+            for first, last in itertools.pairwise((0, *(-(-rows // parts) for parts in (4, 2, 1)))):
+                read = np.vstack([read, self._read(cells[first:last], keys[some], first)])
+                near = _read_by(estimator, read) >= cut - error * math.sqrt(rows / last - 1)
+                some, read = some[near], read[:, near]
+            found.append(some)
+        return np.concatenate(found)
 
     def read(self, cells: NDArray[np.float64], keys: NDArray[np.uint64], estimator: str) -> NDArray[np.float64]:
         """The median or the mean of what the rows of `cells` say of `keys`, (keys,)."""
-        found = []
-        for first in range(0, max(len(keys), 1), _KEYS_AT_ONCE):
-            read = self._read(cells, keys[first : first + _KEYS_AT_ONCE])
-            found.append(_median(read) if estimator == "median" else read.mean(axis=0))
-        return np.concatenate(found)
+        firsts = range(0, max(len(keys), 1), _KEYS_AT_ONCE)
+        return np.concatenate([_read_by(estimator, self._read(cells, keys[first:][:_KEYS_AT_ONCE])) for first in firsts])
 
     def standard_error(self, n_reports: int, estimator: str = "median") -> float:
         """Standard error of `estimate`, in users, from the known noise alone: without hash collisions (`theory.median_error`
@@ -257,8 +259,10 @@ class FreqOracle:
         return read
 
 
-def _median(read: NDArray[np.float64]) -> NDArray[np.float64]:
-    """np.median over axis 0; numpy sorts short rows several times faster than it selects from them, if they lie together."""
+def _read_by(estimator: str, read: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Over axis 0; numpy sorts short rows several times faster than it selects a median, if they lie together."""
+    if estimator == "mean":
+        return np.asarray(read.mean(axis=0))
     in_order = np.array(read.T, order="C")
     in_order.sort()
     middle = len(read) // 2

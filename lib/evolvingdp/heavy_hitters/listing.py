@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evolvingdp.core import checks
 from evolvingdp.core.sampling import skewed_isf
-from evolvingdp.heavy_hitters.count_sketch import Sketch
+from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.word_tree import Nodes, TooManyCandidatesError, WordTree
 
 if TYPE_CHECKING:  # whose import takes as long as a plan
@@ -60,7 +61,25 @@ class Reports:
         return Reports(tuple(a + b for a, b in zip(self.levels, other.levels, strict=True)), final)
 
     def __str__(self) -> str:
-        return f"{len(self.levels)} sketches of levels and {0 if self.final is None else 1} of a final phase"
+        return _kinds(self.levels, self.final)
+
+    def check(self, levels: Sequence[FreqOracle], final: FreqOracle | None, n_users: int, both: bool = True) -> None:
+        """Raise ValueError unless these are what `n_users` users reported to these oracles: to a level, and where there is a
+        final phase to it, or to one of the `both`."""
+        checks.integer_at_least(0, n_users=n_users)
+        if str(self) != (wanted := _kinds(levels, final)):
+            raise ValueError(f"reports must be {wanted}, got {self}")
+        for oracle, sketch in zip((*levels, final), (*self.levels, self.final), strict=True):
+            if oracle and sketch:
+                oracle.check(sketch)
+        sent, last = sum(sketch.n_reports for sketch in self.levels), self.final.n_reports if self.final else 0
+        if (sent, last) != (n_users, n_users) if final and both else sent + last != n_users:
+            also = f" and {last} to the final phase" if final else ""
+            raise ValueError(f"n_users must be the number of users who reported, {sent} to the levels{also}, got {n_users}")
+
+
+def _kinds(levels: Sequence[object], final: object | None) -> str:
+    return f"{len(levels)} sketches of levels and {0 if final is None else 1} of a final phase"
 
 
 @dataclass(frozen=True)

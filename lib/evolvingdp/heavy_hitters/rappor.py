@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evolvingdp.core import checks
-from evolvingdp.core.hashing import MultiplyShift, scramble
+from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import rounded_up
 from evolvingdp.core.sampling import split_evenly
 
@@ -147,7 +147,7 @@ class Rappor:
 
     def draw_hashes(self, public: np.random.Generator) -> RapporProtocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
-        return RapporProtocol(self, MultiplyShift.draw(self.n_cohorts, self.n_bits, public))
+        return RapporProtocol(self, MultiplyShift.draw(self.n_cohorts, self.n_bits, public, scrambled=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,11 +169,7 @@ class RapporProtocol:
     """A `Rappor` with its public hash functions."""
 
     settings: Rappor
-    hashes: MultiplyShift  # one function per cohort
-
-    def cells(self, keys: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The bit that each of `keys` sets in `cohorts`, shapes broadcast."""
-        return self.hashes.cells(cohorts, scramble(keys))
+    hashes: MultiplyShift  # one function per cohort: the bit that a word sets
 
     def assign(self, n_clients: int, public: np.random.Generator) -> NDArray[np.int64]:
         """A uniform cohort per client, (n_clients,), kept for all its reports.  Public."""
@@ -192,7 +188,7 @@ class RapporProtocol:
         held, cohorts = checks.keys(np.ravel(keys)), checks.integer_array("cohorts", cohorts, below=self.settings.n_cohorts)
         clients, settings = np.repeat(np.arange(len(cohorts), dtype=np.uint64), np.shape(keys)[1]), self.settings
         pairs, place = np.unique(np.column_stack([clients, held]), axis=0, return_inverse=True)
-        filters = np.uint64(1) << self.cells(pairs[:, 1], cohorts[pairs[:, 0].astype(np.int64)]).astype(np.uint64)
+        filters = np.uint64(1) << self.hashes.cells(cohorts[pairs[:, 0].astype(np.int64)], pairs[:, 1]).astype(np.uint64)
         permanent = self._respond(filters, settings.permanent_one(0), settings.permanent_one(1), private)
         shown = self._respond(permanent[place.ravel()], settings.fresh_one(0), settings.fresh_one(1), private)
         return shown.reshape(np.shape(keys))
@@ -250,7 +246,7 @@ class RapporProtocol:
         settings, counts = self.settings, self.empty()
         for cohort in range(settings.n_cohorts):
             held, with_bit = pairs[:, cohort, :], np.zeros((settings.n_bits, len(multiplicity)), dtype=np.int64)
-            np.add.at(with_bit, self.cells(keys, np.array(cohort)), held)
+            np.add.at(with_bit, self.hashes.cells(np.array(cohort), keys), held)
             total = held.sum(axis=0)
             permanent = rng.binomial(with_bit, settings.permanent_one(1))
             permanent += rng.binomial(total - with_bit, settings.permanent_one(0))

@@ -110,7 +110,7 @@ def decode(protocol: RapporProtocol, counts: BitCounts, candidates: NDArray[np.u
 def _design(protocol: RapporProtocol, candidates: NDArray[np.uint64], cohorts: NDArray[np.int64]) -> sparse.csc_array:
     """(cohorts * bits, candidates + 1): whether a candidate sets a bit; the last column is a word that nobody thought of."""
     n_bits, n_candidates = protocol.settings.n_bits, len(candidates)
-    cells = protocol.cells(candidates, cohorts[:, None]) + (np.arange(len(cohorts)) * n_bits)[:, None]
+    cells = protocol.hashes.cells(cohorts[:, None], candidates) + (np.arange(len(cohorts)) * n_bits)[:, None]
     columns, shape = np.broadcast_to(np.arange(n_candidates), cells.shape), (len(cohorts) * n_bits, n_candidates)
     known = sparse.coo_array((np.ones(cells.size), (cells.ravel(), columns.ravel())), shape=shape)
     return sparse.csc_array(sparse.hstack([known, np.full((shape[0], 1), 1 / n_bits)]))

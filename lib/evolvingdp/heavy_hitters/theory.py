@@ -14,28 +14,24 @@ from evolvingdp.core import checks
 from evolvingdp.core.randomizers import SignFlip
 
 
-def noise_standard_error(n_users: int, epsilon: float, rows: int) -> float:
-    """Standard error of the median of the rows for a rare word, without hash collisions: about sqrt(pi/2) a sqrt(n)."""
+def noise_standard_error(n_users: int, epsilon: float, rows: int, density: float = 1.0) -> float:
+    """Standard error of the median of the rows for a rare word, about sqrt(pi/2) a sqrt(n) without hash collisions;
+    `density` is that of one row's error at 0, relative to the density without them.
+
+    A row sums n terms that are rows * a * (+-1) with probability 1/rows and else 0.  Their median is rounded to multiples of
+    rows * a, which adds the variance of rounding: it matters where rows is not small beside sqrt(n).
+    """
     checks.integer_at_least(1, n_users=n_users, rows=rows)
-    return _median_error(n_users, epsilon, rows, density=1.0)
+    unit = rows * SignFlip(epsilon).debias
+    normal = unit * math.sqrt(n_users / rows) * normal_median_deviation(rows)
+    rounding = unit * math.sqrt((1 - 1 / rows) / 12)  # a single row is its own median and is not rounded
+    return math.hypot(normal / density, rounding)
 
 
 def mean_standard_error(n_users: int, epsilon: float) -> float:
     """Standard error of the mean of the rows without hash collisions: a sqrt(n), whatever the number of rows."""
     checks.integer_at_least(1, n_users=n_users)
     return SignFlip(epsilon).debias * math.sqrt(n_users)
-
-
-def _median_error(n_users: int, epsilon: float, rows: int, density: float) -> float:
-    """`density` is that of one row's error at 0, relative to the density without collisions.
-
-    A row sums n terms that are rows * a * (+-1) with probability 1/rows and else 0.  Their median is rounded to multiples of
-    rows * a, which adds the variance of rounding: it matters where rows is not small beside sqrt(n).
-    """
-    unit = rows * SignFlip(epsilon).debias
-    normal = unit * math.sqrt(n_users / rows) * normal_median_deviation(rows)
-    rounding = unit * math.sqrt((1 - 1 / rows) / 12)  # a single row is its own median and is not rounded
-    return math.hypot(normal / density, rounding)
 
 
 def normal_median_deviation(size: int) -> float:
@@ -70,7 +66,7 @@ def median_error(
     for shift, words in zip(shifts, multiplicity, strict=True):
         log_factor += words * np.log1p((np.cos(shift * nodes) - 1) / width)
     at_zero = step * np.sum(np.exp(log_factor - nodes**2 / 2)) / math.sqrt(2 * math.pi)  # p(0) over that of the noise
-    error = _median_error(n_users, epsilon, rows, density=float(at_zero))
+    error = noise_standard_error(n_users, epsilon, rows, density=float(at_zero))
     return np.sqrt(error**2 - np.asarray(truth, dtype=np.float64))
 
 

@@ -74,20 +74,6 @@ class Levels:
             told.append((prefixes, np.bincount(place, weights=group, minlength=len(prefixes)).astype(np.int64)))
         return told
 
-    def check(self, reports: Reports, n_users: int, final: FreqOracle | None = None) -> None:
-        """Raise ValueError unless `reports` are those of `n_users` users to these oracles."""
-        checks.integer_at_least(0, n_users=n_users)
-        if len(reports.levels) != len(self.oracles) or (final is None) != (reports.final is None):
-            wanted = f"{len(self.oracles)} sketches of levels and {0 if final is None else 1} of a final phase"
-            raise ValueError(f"reports must be {wanted}, got {reports}")
-        for oracle, sketch in zip((*self.oracles, final), (*reports.levels, reports.final), strict=True):
-            if oracle is not None and sketch is not None:
-                oracle.check(sketch)
-        sent = sum(sketch.n_reports for sketch in reports.levels)
-        if n_users != sent or (reports.final is not None and reports.final.n_reports != sent):
-            also = f" and {reports.final.n_reports} to the final phase" if reports.final else ""
-            raise ValueError(f"n_users must be the number of users who reported, {sent} to the levels{also}, got {n_users}")
-
 
 @checks.plain
 @dataclass(frozen=True)
@@ -171,7 +157,7 @@ class Protocol(Levels):
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
         """Descend the tree.  Raises TooManyCandidatesError rather than ask for more than `max_candidates`."""
-        self.check(reports, n_users)
+        reports.check(self.oracles, None, n_users)
         return self._search(reports.levels, n_users)
 
     def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
@@ -205,7 +191,7 @@ class Protocol(Levels):
             if bar > least and np.sqrt(np.mean(np.square(cells - fitted))) < _CROWDED * noise:
                 continue
             for nodes in self.tree.below(parents, level):
-                nodes = nodes[oracle.near(read, sketch.n_reports, self.tree.keys(nodes), bar)]
+                nodes = nodes[oracle.reaching(read, sketch.n_reports, self.tree.keys(nodes), bar, "mean")]
                 listed, left = oracle.standing_out(read, self.tree.keys(nodes), bar, most)
                 if listed.any():
                     found.append(nodes[listed])
@@ -308,7 +294,7 @@ class Algorithm3(Levels):
 
     def search(self, reports: Reports, n_users: int) -> HeavyHitters:
         """Raises ValueError unless `reports` are those of `n_users` users."""
-        self.check(reports, n_users, self.final)
+        reports.check(self.oracles, self.final, n_users)
         final = reports.final
         return self._search(reports.levels, (lambda: final) if final else None)
 
@@ -317,13 +303,15 @@ class Algorithm3(Levels):
 
         def ask(level: int, prefixes: Nodes, _: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nonlocal sketch
-            sketch, oracle, share, found = next(sketches), self.oracles[level], self.shares[level], []
+            sketch, oracle, share = next(sketches), self.oracles[level], self.shares[level]
             cells = oracle.cell_estimates(sketch)  # lines 5-7: of the users dealt to this level
-            for nodes in self.tree.below(prefixes, level):  # lines 8-10
-                keys, cut = self.tree.keys(nodes), self.threshold * share
-                reached, estimates = oracle.reaching(cells, sketch.n_reports, keys, cut)
-                found.append((nodes[reached], estimates / share))
-            kept, estimates = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            kept = np.concatenate(  # lines 8-10
+                [
+                    nodes[oracle.reaching(cells, sketch.n_reports, self.tree.keys(nodes), self.threshold * share)]
+                    for nodes in self.tree.below(prefixes, level)
+                ]
+            )
+            estimates = oracle.read(cells, self.tree.keys(kept), "median") / share
             return kept, estimates, oracle.standard_error(max(1, sketch.n_reports)) / share, self.threshold
 
         last, share = self.oracles[-1], self.shares[-1]

@@ -17,7 +17,7 @@ from evolvingdp.heavy_hitters import bitstogram, rappor, shuffling
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, explicit_hist
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.rappor import Rappor
-from evolvingdp.heavy_hitters.sketches.projective import PointHashes, ProjectiveOracle
+from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.text_search import Texts
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Levels, TreeHist
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
@@ -197,7 +197,7 @@ def _rappor_trial(rng: Rng) -> Trial:
         made = Rappor(2, 1, noise, *sorted(rng.uniform(0.05, 0.95, 2).tolist()))
     protocol = made.draw_hashes(stream(0, "hashes"))
     words = range(16)
-    by_filter = {int(protocol.cells(np.array([word], dtype=np.uint64), np.array([0]))[0]): word for word in words}
+    by_filter = {int(protocol.hashes.cells(np.array([0]), np.array([word], dtype=np.uint64))[0]): word for word in words}
 
     def run(word: int, noise: Any) -> Any:
         return protocol.report(np.full((1, reports), word, dtype=np.uint64), np.array([0]), noise)
@@ -225,10 +225,10 @@ def _shuffled_trial(rng: Rng) -> Trial:
         one = shuffling.epsilon_of_a_report(
             epsilon, delta, users, lambda _: (1 / space.share, space.common / space.points), 10.0
         )
-        hashes = PointHashes(MultiplyShift.draw(1, 2**32, stream(0, "hashes")), space)
+        hashes = MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True)
         points = hashes.cells(np.array(0), np.arange(20, dtype=np.uint64)).tolist()
         keys, other = [points.index(point) for point in (0, 1)], points.index(int(rng.integers(0, space.points)))
-        oracle = ProjectiveOracle(hashes, one)
+        oracle = ProjectiveOracle(hashes, one, space)
         data = tuple(np.array([key, *[other] * (users - 1)], dtype=np.uint64) for key in keys)
         return Trial((oracle, users, delta), lambda held, noise: _run(oracle, held, noise).sums, data, epsilon, delta)
     one, same = shuffling.epsilon_of_a_report(epsilon, delta, users, lambda _: (2, 0.0), 10.0), int(rng.choice([-1, 1]))

@@ -19,7 +19,6 @@ add to a cell, since n reports support a point c n times on average.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,16 +29,11 @@ from numpy.typing import NDArray
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import Geometry, geometry
-from evolvingdp.core.hashing import UNSIGNED, MultiplyShift, scramble
+from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.reports import Projective
-from evolvingdp.core.sampling import blocks
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.sketches.joint_fit import JointFit
-
-_HASH_BITS = np.int64(32)
-_KEYS_AT_ONCE = 1 << 13
-_CERTAIN = 2.5  # standard errors
 
 
 class PointReport(Projective):
@@ -50,37 +44,13 @@ class PointReport(Projective):
         return self.space.share
 
 
-@dataclass(frozen=True)
-class PointHashes:
-    """Hash functions to the points of a space; all signs are +1."""
-
-    family: MultiplyShift  # 2^32 cells
-    space: Geometry
-
-    @property
-    def rows(self) -> int:
-        return self.family.rows
-
-    @property
-    def width(self) -> int:
-        return self.space.points
-
-    def cells(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
-        cells = self.family.cells(rows, scramble(keys))  # keys in progression collide together
-        cells *= self.width
-        cells >>= _HASH_BITS
-        return cells
-
-    def signs(self, rows: NDArray[np.integer], keys: NDArray[np.uint64]) -> NDArray[np.int8]:
-        return UNSIGNED
-
-
 @checks.draws
 @dataclass(frozen=True)
 class ProjectiveOracle(FreqOracle):
     """A `FreqOracle` whose users report points: `draw` makes one.  Means, medians and merging are FreqOracle's."""
 
     estimators: ClassVar[tuple[str, ...]] = ("median", "mean", "joint")
+    space: Geometry  # whose points are the cells of `hashes`
 
     @classmethod
     def draw(cls, rows: int, cells: int, epsilon: float, public: np.random.Generator) -> ProjectiveOracle:
@@ -88,22 +58,17 @@ class ProjectiveOracle(FreqOracle):
         checks.positive(epsilon=epsilon)
         checks.integer_at_least(2, cells=cells)
         space = geometry(min(float(epsilon), 36.0), cells)
-        return cls(PointHashes(MultiplyShift.draw(rows, 2**32, public), space), epsilon)
+        return cls(MultiplyShift.draw(rows, space.points, public, signed=False, scrambled=True), epsilon, space)
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon)
-        if not isinstance(self.hashes, PointHashes):
-            raise TypeError(f"hashes must be PointHashes, as draw makes them, got {type(self.hashes).__name__}")
+        if self.hashes.width != self.space.points:
+            raise ValueError(f"hashes must have {self.space.points} cells, the points of space, got {self.hashes.width}")
         if self.epsilon > 36:
             raise ValueError(
                 f"epsilon must be at most 36, so that random doubles can tell it from infinity, got {self.epsilon!r}"
             )
         _ = self.response
-
-    @property
-    def space(self) -> Geometry:
-        assert isinstance(self.hashes, PointHashes)
-        return self.hashes.space
 
     @cached_property
     def response(self) -> PointReport:
@@ -168,19 +133,6 @@ class ProjectiveOracle(FreqOracle):
     def joint_fit(self, keys: NDArray[np.uint64]) -> JointFit:
         """What all `keys` together put into the cells."""
         return JointFit.of(self.hashes.cells(np.arange(self.hashes.rows)[:, None], keys[None, :]), self.hashes.width)
-
-    def near(self, cells: NDArray[np.float64], n_reports: int, keys: NDArray[np.uint64], least: float) -> NDArray[np.int64]:
-        """Which of `keys` have means of the rows of `cells` of `least` or more, by position.  Whose mean of the first
-        quarter or half of the rows is 2.5 standard errors too low is read no further."""
-        found, rows, error = [], len(cells), self.standard_error(max(1, n_reports), "mean")
-        for some in blocks(len(keys), _KEYS_AT_ONCE):
-            sums = np.zeros(len(some))
-            for first, last in itertools.pairwise((0, rows // 4, rows // 2, rows)):
-                sums += self._read(cells[first:last], keys[some], first).sum(axis=0)
-                enough = sums >= last * (least - _CERTAIN * error * math.sqrt(rows / max(1, last) - 1))
-                some, sums = some[enough], sums[enough]
-            found.append(some)
-        return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
     def standing_out(
         self, cells: NDArray[np.float64], keys: NDArray[np.uint64], least: float, most: int
