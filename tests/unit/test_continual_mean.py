@@ -407,6 +407,8 @@ def test_samples_of_any_float_stay_on_the_grid(kind):
     assert settings.encode(np.array([0.25, 0.5, 0.75], dtype=kind)).tolist() == [0, 2**19, 2**20]
     awkward = choosing.users_alike(10, 8, 1.0, low=0.1, high=0.3, resolution=2**30, integer=False)
     assert awkward.encode(np.array([0.3], dtype=np.float32).clip(0.1, 0.3)).max() <= 2**30
+    with pytest.raises(ValueError, match=r"samples must lie in \[0.1, 0.3\], got nan at position 0"):
+        awkward.encode(np.array([math.nan], dtype=kind))
 
 
 @pytest.mark.parametrize(("size", "most"), [((300, 50, 2.0), 20), ((10**6, 500, 1.0), 12), ((3000, 2, 1e-4), 20)])
@@ -584,6 +586,8 @@ def test_binary_mechanism_refuses_and_stays_usable():
     with pytest.raises(ValueError, match="horizon is 3: there is no element 4"):
         mechanism.step(state, 1.0)
     np.testing.assert_array_equal(mechanism.release([1.0, 1.0, 0.0], stream(0, "noise"))[-1], 2 + _replay(mechanism, 3))
+    with pytest.raises(ValueError, match="elements must be finite"):
+        mechanism.release([1.0, math.inf], stream(0, "noise"))
     with pytest.raises(ValueError, match="sums must have capacity 8 or more, got 4"):
         BinaryMechanism(8, 1.0, sums=Tree(4))
 

@@ -131,6 +131,8 @@ def _delta(rng: Rng) -> float:
 
 
 def _binary(rng: Rng) -> BinaryMechanism:
+    if rng.random() < 0.05:  # long enough for a filter's decay to show
+        return BinaryMechanism(40, _epsilon(rng), 1.0, _delta(rng), sums=Buffered(40, 0.9), uses=int(rng.integers(1, 4)))
     horizon, delta = int(rng.integers(1, _MOST + 1)), _delta(rng) if rng.random() < 0.5 else 0.0
     more, base = horizon + int(rng.integers(0, 3)), int(rng.integers(2, 5))
     trees = [Tree(more, base), Tree(more, base, True), Tree(more, more + 1)]
@@ -142,7 +144,7 @@ def _binary(rng: Rng) -> BinaryMechanism:
 
 def _binary_trial(rng: Rng) -> Trial:
     made = settled(partial(_binary, rng))
-    length = int(rng.integers(1, made.horizon + 1))
+    length = made.horizon if made.horizon > _MOST or rng.random() < 0.5 else int(rng.integers(1, made.horizon + 1))
     kind = np.dtype(rng.choice(np.array([*TYPES, *[np.float64, np.int64] * 4], dtype=object)))
     whole = kind.kind != "f"
     if whole and made.sensitivity < 1:
@@ -197,8 +199,8 @@ def _large(rng: Rng, held: NDArray[Any]) -> int:
 
 
 def _places(rng: Rng, length: int, uses: int) -> list[int]:
-    """Next to each other or nearly, where a change costs most."""
-    first = int(rng.integers(0, max(1, length // 2) + 1)) % length
+    """Next to each other or nearly, where a change costs most; from the first on, which fills a tree's blocks."""
+    first = 0 if rng.random() < 0.5 else int(rng.integers(0, max(1, length // 2) + 1)) % length
     steps = 1 + (rng.random(uses) < 0.15)
     places: list[int] = (first - 1 + np.cumsum(np.append(1, steps))[:uses]).tolist()
     return [place for place in places if place < length]
