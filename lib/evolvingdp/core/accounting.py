@@ -16,6 +16,7 @@ import scipy
 from scipy.special import expit, log_ndtr, ndtr
 
 from evolvingdp.core import checks
+from evolvingdp.core.sampling import binomial_sf
 
 _FEW = 20_000  # reports up to which all outcomes are summed
 
@@ -101,7 +102,7 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
         low, high = math.floor(mean - spread), math.ceil(min(n_reports, mean + spread))
     truthful = np.arange(low, high + 1)
     gain = -np.expm1(np.minimum(0.0, epsilon - (2.0 * truthful - n_reports) * epsilon_of_one))
-    found = float(np.sum(scipy.stats.binom.pmf(truthful, n_reports, keep) * gain))
+    found = float(binomial_sf(truthful - 1, n_reports, keep) @ np.diff(gain, prepend=0.0))  # it grows: parts are positive
     return (1 + 1e-7) * found + 1e-30 if many else found
 
 

@@ -30,7 +30,7 @@ from evolvingdp.evolving.streams import BitStream, steps
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
 from evolvingdp.planning.question import SHARES, Question
-from evolvingdp.planning.shuffled import ONCE
+from evolvingdp.planning.shuffled import Mixed
 
 PERIOD = ("period",)
 _FEW_REPORTS = 20  # of an answer
@@ -299,21 +299,15 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
     return Expected(None, found, found)
 
 
+_ONCE = Mixed(True, kind=Hashed)
 _FOLLOW: dict[str, Any] = {"targets": ("period", "window"), "simulated": True, "in_steps": True}
-_WATCHED = replace(ONCE, settle=partial(_watched, kind=Hashed))
+_ONLINE = partial(_watched_expected, online=True)
 METHODS = [
-    Method(
-        "every user in every period", SHARES, _every, _every_expected,
-        mixed=replace(ONCE, once=False, settle=partial(_every, kind=Hashed))),
-    Method("each user once", SHARES, _once, _once_expected, mixed=replace(ONCE, settle=partial(_once, kind=Hashed))),
-    Method(
-        "each user once, changes found afterwards", SHARES, _watched, _watched_expected, mixed=_WATCHED, **_FOLLOW),
-    Method(
-        "each user once, changes found as they come", SHARES, _watched, partial(_watched_expected, online=True),
-        mixed=_WATCHED, **_FOLLOW),
+    Method("every user in every period", SHARES, _every, _every_expected, mixed=replace(_ONCE, once=False)),
+    Method("each user once", SHARES, _once, _once_expected, mixed=_ONCE),
+    Method("each user once, changes found afterwards", SHARES, _watched, _watched_expected, mixed=_ONCE, **_FOLLOW),
+    Method("each user once, changes found as they come", SHARES, _watched, _ONLINE, mixed=_ONCE, **_FOLLOW),
     Method("each user once, with a reserve that is called at a change", ("mean",), _reserve, _called_expected, **_FOLLOW),
     Method("THRESH, tuned", ("mean",), _thresh, _voted_expected, targets=PERIOD),
-    Method(
-        "each user once, and a cut", ("hot",), _once, _hot_expected, targets=PERIOD,
-        mixed=replace(ONCE, settle=partial(_once, kind=Hashed))),
-]  # fmt: skip
+    Method("each user once, and a cut", ("hot",), _once, _hot_expected, targets=PERIOD, mixed=_ONCE),
+]

@@ -88,7 +88,7 @@ def _times(question: Question, reports: float) -> str:
     return f"{rounded(reports * question.users / _reports(question)):.0f}"
 
 
-def _values(epsilon: float, _: Question) -> tuple[float, float]:
+def _values(epsilon: float) -> tuple[float, float]:
     space = geometry(epsilon, WIDE)
     return 1 / space.share, space.common / space.points
 

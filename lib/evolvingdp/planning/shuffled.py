@@ -10,42 +10,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from evolvingdp.core import accounting
+from evolvingdp.core.reports import Report
 from evolvingdp.heavy_hitters.shuffling import epsilon_of_a_report, fewest, hashed
 from evolvingdp.planning.answer import CannotServeError, Expected, Method
+from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import Question
 
 _LEAST_DELTA = 1e-12
-_MOST_BIT, _MOST_HASH = 15.0, 10.0  # epsilon of a report: of the bound, and of local hashing
+_MOST_HASH = 10.0  # epsilon of a report of local hashing
+_BIT = (lambda _: (2.0, 0.0), 15.0)  # of any bit, and the most that the bound is for
 
-
-Values = Callable[[float, Question], tuple[float, float]]
-
-
-def _hashed(epsilon: float, _: Question) -> tuple[float, float]:
-    return hashed(epsilon)
+_amplified = lru_cache(maxsize=1024)(epsilon_of_a_report)
 
 
 @dataclass(frozen=True)
 class Mixed:
     """What kind of reports a method sends, that are not bits: `values` and both of `Shuffled` at an epsilon.
 
-    `once`: each user one in all, or one a period; None: in all where all that a user ever sends is protected. `settle`:
-    where others are to be mixed than are sent without.
+    `once`: each user one in all, or one a period; None: in all where all that a user ever sends is protected. `kind`: of the
+    reports, where others are to be mixed than are sent without.
     """
 
     once: bool | None
-    values: Values = _hashed
-    settle: Callable[..., Any] | None = None
+    values: Callable[[float], tuple[float, float]] = hashed
+    kind: type[Report] | None = None
 
     def question(self, asked: Question) -> Question:
         """`asked` of the local method, with the epsilon of a report."""
-        delta, epsilon, users = asked.failure, asked.epsilon, asked.users
-        if not delta:
-            raise CannotServeError("it needs a delta above 0", "--delta 1e-9")
+        delta, epsilon, users = needs_delta(asked), asked.epsilon, asked.users
         once = asked.unit == "user" if self.once is None else self.once
         if not once:
             users *= asked.a_period if self.once is False else 1  # a search reads one of the readings of a period
@@ -56,24 +52,15 @@ class Mixed:
         if delta < _LEAST_DELTA:
             least = asked.failure * _LEAST_DELTA / delta
             raise CannotServeError(f"the bound is for a delta of {least:.2g} or more", f"--delta {1.1 * least:.2g}")
-        one = epsilon if users < 2 else _amplified(epsilon, delta, users, self.values, asked)
-        return replace(asked, epsilon=one, unit=asked.unit if once or asked.unit == "report" else "period")
-
-
-@lru_cache(maxsize=1024)
-def _amplified(epsilon: float, delta: float, users: int, values: Values, asked: Question) -> float:
-    """Above what reports are made for, theirs serves, too."""
-    if asked.statistic == "mean":
-        return epsilon_of_a_report(min(epsilon, _MOST_BIT), delta, users, lambda _: (2, 0.0), _MOST_BIT)
-    return epsilon_of_a_report(min(epsilon, _MOST_HASH), delta, users, lambda one: values(one, asked), _MOST_HASH)
-
-
-ONCE = Mixed(True)
+        values, most = _BIT if asked.statistic == "mean" else (self.values, _MOST_HASH)
+        if users > 1:  # above what reports are made for, theirs serves, too
+            epsilon = _amplified(min(epsilon, most), delta, users, values, most)
+        return replace(asked, epsilon=epsilon, unit=asked.unit if once or asked.unit == "report" else "period")
 
 
 def mixed(method: Method, reports: Mixed) -> Method:
     """The method behind a shuffler."""
-    settle = reports.settle or method.settle
+    settle = partial(method.settle, kind=reports.kind) if reports.kind else method.settle
 
     def expect(question: Question, settings: Any, *streams: int) -> Expected:
         asked = reports.question(question)
