@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import scipy
-
 from evolvingdp.planning.question import Question
 
 if TYPE_CHECKING:
@@ -30,25 +28,6 @@ def rung(value: float) -> float:
     """The round number below, or itself."""
     ten = math.floor(math.log10(value)) - 1
     return max(one for step in RUNGS if (one := float(f"{step}e{ten}")) <= value)
-
-
-def turn(
-    off: Callable[[float], float], bad: float, good: float, step: float, to: Callable[[float], float] = lambda value: value
-) -> float:
-    """A value between `bad`, where off > 0, and `good`, where off <= 0, that holds and is within some steps of a logarithm
-    of one that does not; as `to` rounds it towards `good`."""
-    step = math.copysign(step, good - bad)
-
-    def value(place: float) -> float:
-        return min(max(to(math.exp(place)), min(bad, good)), max(bad, good))
-
-    ends = {math.log(bad): bad, math.log(good): good}
-
-    def bounded(place: float) -> float:
-        return max(-9.0, min(9.0, off(ends.get(place) or value(place))))
-
-    root = step / 2 + scipy.optimize.brentq(bounded, *ends, xtol=abs(step))
-    return next((one for more in (0, 1, 3, 7, 15, 31) if off(one := value(root + more * step)) <= 0), good)
 
 
 def remark(standard_error: float | None) -> str:

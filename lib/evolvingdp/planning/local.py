@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import digamma, ndtri
@@ -28,7 +29,7 @@ from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import BitStream, steps
 from evolvingdp.evolving.thresh import Thresh
-from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, turn
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.question import SHARES, Question
 from evolvingdp.planning.shuffled import Mixed
 
@@ -295,7 +296,8 @@ def _hot_expected(question: Question, settings: Once) -> Expected:
 
     if missed(1.0) > 0:
         raise CannotServeError("more than all users would have to hold an item")
-    found = turn(missed, 0.1 / question.users, 1.0, 1e-4)
+    root = float(scipy.optimize.brentq(missed, 0.1 / question.users, 1.0, xtol=1e-12, rtol=1e-5))
+    found = min(1.0, root * (1 + 1e-5))
     return Expected(None, found, found)
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
+import scipy
+
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.planning import curated, hot, local, local_search, texts
-from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, remark, rounded, turn
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, remark, rounded
 from evolvingdp.planning.question import TRUST, Question
-from evolvingdp.planning.shown import number
+from evolvingdp.planning.shown import number, within
 from evolvingdp.planning.shuffled import mixed
 
 _ALONE = (*local.METHODS, *local_search.METHODS, *curated.METHODS, *hot.METHODS)
@@ -111,13 +113,21 @@ def _set(question: Question, name: str, value: float) -> Question:
 
 
 def _turn(off: Callable[[float], float], bad: float, good: float, name: str, digits: int) -> float:
-    """The value of an option, of so many digits, where `off` turns."""
+    """The value of an option, of so many digits, between `bad`, where off > 0, and `good`, where off <= 0: it holds, and
+    one that does not is within some steps of its logarithm."""
+    up = good > bad
+    step, ends = math.copysign(0.005, good - bad), {math.log(bad): bad, math.log(good): good}
 
-    def to(value: float) -> float:
-        there = rounded(value, digits, good > bad)
-        return there if name == "epsilon" else (math.ceil if good > bad else math.floor)(there)
+    def value(place: float) -> float:
+        there = rounded(math.exp(place), digits, up)
+        there = there if name == "epsilon" else (math.ceil if up else math.floor)(there)
+        return min(max(there, min(bad, good)), max(bad, good))
 
-    return turn(off, bad, good, 0.005, to)
+    def bounded(place: float) -> float:
+        return max(-9.0, min(9.0, off(ends.get(place) or value(place))))
+
+    root = step / 2 + scipy.optimize.brentq(bounded, *ends, xtol=abs(step))
+    return next((one for more in (0, 1, 3, 7, 15, 31) if off(one := value(root + more * step)) <= 0), good)
 
 
 @dataclass(frozen=True)
@@ -215,11 +225,8 @@ def sentence(question: Question, predictions: list[Prediction], refusals: list[R
     elif best.found_from is not None:
         told = f"finds words of {best.found_from:.2%} of the users, with a standard error of {best.standard_error:.2g}"
     else:
-        within = number(best.within_95, best.own_error * best.within_95 / (best.standard_error or 1.0), 3)
-        told = (
-            f"has a standard error of {number(best.standard_error, best.own_error, 3)}; 95 % of its errors are within "
-            f"{within.partition(' ')[0]}"
-        )
+        told = f"has a standard error of {number(best.standard_error, best.own_error, 3)}; 95 % of its errors are within "
+        told += within(best, 3)
     second = predictions[1] if len(predictions) > 1 else None
     beside = f" Next: {second.method}, {second.rank / best.rank:.2g} times that." if second else ""
     return f"Best: {best.method}. It {told}.{beside}"

@@ -88,7 +88,7 @@ def _table(question: Question, predictions: list[Prediction]) -> list[str]:
     rows = [["", "method (share of the users)", *([] if alarm else ["std. error", "95 %"])]]
     rows[0] += ["found from, share", "users"] if found else []
     for place, one in enumerate(predictions, start=1):
-        row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error, one.own_error), _within(one)])]
+        row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error, one.own_error), within(one)])]
         if found:
             row += [number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
         rows.append(row)
@@ -102,10 +102,10 @@ def _columns(rows: list[list[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _within(one: Prediction) -> str:
+def within(one: Prediction, digits: int = 2) -> str:
     """With as many digits as its standard error."""
     own = one.own_error * one.within_95 / one.standard_error if one.standard_error else 0.0
-    return number(one.within_95, own).partition(" ")[0]
+    return number(one.within_95, own, digits).partition(" ")[0]
 
 
 def _details(best: Prediction) -> list[str]:
