@@ -66,6 +66,7 @@ class Visit:
     html: str = ""  # after scripts
     facts: dict[str, Any] = field(default_factory=dict)  # what the pages' tests ask for
     structure: dict[str, Any] = field(default_factory=dict)  # and those of accessibility
+    narrow: list[str] = field(default_factory=list)  # the files of the figures that the phone shows
     formulas: list[int] = field(default_factory=list)  # how many each of the two shows, typeset
     hits: list[int] = field(default_factory=list)  # and how many pages each has found, where it is the search
 
@@ -86,6 +87,12 @@ FACTS = """async () => ({
     .map(icon => [icon.dataset.icon, Boolean(icon.querySelector("path")?.getAttribute("d"))]),
   downloads: [...document.querySelectorAll("article a[download]")].map(link => link.href),
 })"""
+
+NARROW = """async () => Promise.all([...document.querySelectorAll("article figure .by-night img")].map(async image => {
+  image.loading = "eager";
+  await image.decode();
+  return image.currentSrc.split("/").pop();
+}))"""
 
 
 def visited(browser: Browser, site: str, disk: str, addresses: list[str]) -> dict[str, Visit]:
@@ -111,6 +118,8 @@ def visited(browser: Browser, site: str, disk: str, addresses: list[str]) -> dic
             visit.formulas.append(page.locator("mjx-container").count())
             if mode == "light":
                 visit.html, visit.facts, visit.structure = page.content(), page.evaluate(FACTS), page.evaluate(STRUCTURE)
+            else:
+                visit.narrow = page.evaluate(NARROW)
             for size in (width, other):
                 page.set_viewport_size({"width": size, "height": 900})
                 if page.evaluate("document.documentElement.scrollWidth") > size:

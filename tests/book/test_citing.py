@@ -116,7 +116,7 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
 
 def test_every_printed_figure_has_its_width_embedded_fonts_and_letters_of_a_printed_size_inside_the_page(built_book):
     paths = sorted(built_book.results.rglob("*-column.pdf"))
-    assert len(paths) == len(list(built_book.results.glob("*/*/*.svg")))
+    assert len(paths) == len(list(built_book.results.glob("*/*/*.png")))
     seen = 0
     for path in paths:
         with PdfDocument(path) as document, Pdf.open(path) as file:

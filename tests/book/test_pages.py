@@ -62,6 +62,7 @@ def test_figures_are_numbered_captioned_described_and_downloadable(visits, noteb
     count = Project().template(notebook).read_text().count("page.figure(")
     assert len(figures) == count > 0
     assert visit.facts["images"] == [True] * 2 * count  # each for light and for dark pages
+    assert [name.endswith("-column-dark.svg") for name in visit.narrow] == [True] * count, "a phone gets the narrow drawing"
     for figure, caption in zip(figures, visit.facts["captions"], strict=True):
         assert re.match(r"Fig\. \d+", caption)
         alt = figure.img["alt"]

@@ -45,7 +45,7 @@ def write(folder: Path, figure: Figure, record: Mapping[str, Any], column: Canva
         files = {f"{figure.id}.{kind}": image(figure.canvas, kind) for kind in FORMATS}
     if column is not None:
         with _laid_out(column):
-            files[f"{figure.id}-column.pdf"] = image(column, "pdf")
+            files |= {f"{figure.id}-column.{kind}": image(column, kind) for kind in ("svg", "pdf")}
     files[f"{figure.id}.csv"] = figure.data.to_csv(index=False, lineterminator="\n").encode()
     files[f"{figure.id}.json"] = (json.dumps(words | dict(record), indent=1, allow_nan=False) + "\n").encode()
     for name, content in files.items():
@@ -98,6 +98,7 @@ def _readme(figure: Figure, record: Mapping[str, Any]) -> str:
     return (
         f"{figure.id}\n\nCaption: {caption}\n\nAlternative text: {alt}\n\n"
         f"Computed by: {record['command']}\nat commit {record['commit']}, version {record['version']}\n\n"
-        f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.pdf: drawn again for print, "
-        f"{INCHES:g} in wide\n.csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
+        f"{figure.id}.svg, .pdf, .png: as on the page\n{figure.id}-column.svg, .pdf: drawn again for a phone "
+        f"and for print, {INCHES:g} in wide\n"
+        ".csv: the data that it shows; .json: all parameters and digests; .bib: how to cite it\n"
     )

@@ -179,7 +179,7 @@ html_theme.sidebar_secondary.remove: true
 
 
 def _section(root: Path, chosen: Preset, notebook: str, claims: list[tuple[str, Any, Any]]) -> str:
-    ids = sorted({path.stem for side in SIDES for path in (root / side / notebook).glob("*.svg")})
+    ids = sorted({path.stem for side in SIDES for path in (root / side / notebook).glob("*.png")})
     differing = [[f"`{setting}`", _plain(here), _plain(there)] for setting, here, there in chosen.differing(notebook)]
     command = _json(root / "yours" / notebook, "provenance")["command"]
     files = [*(f"{notebook}/{name}" for name in ("results.csv", "claims.json", "provenance.json")), f"{notebook}.ipynb"]

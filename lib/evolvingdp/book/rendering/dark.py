@@ -1,12 +1,14 @@
-"""Measured figures on dark pages: each SVG has a twin whose colours keep their hue and change their lightness.
+"""Measured figures on dark pages and on phones: which drawing a page shows.
 
-What is black becomes nearly white, and white the page's ground; what stands out from its neighbour by its lightness still
-does.  A page shows the one that fits its theme; the other is not loaded.
+On a dark page an SVG has a twin whose colours keep their hue and change their lightness: what is black becomes nearly white,
+and white the page's ground; what stands out from its neighbour by its lightness still does.  On a phone the drawing for a
+print column stands in its place, whose letters can be read there.  What is not shown is not loaded.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,9 +31,10 @@ _LAB = np.array(  # of the cones' cube roots
         [0.0259040371, 0.7827717662, -0.8086757660],
     ]
 )
+_PHONE = "screen and (max-width: 36rem)"
 _GROUND, _RANGE = 0.18, 0.75  # the lightness of the theme's #121212, and up to what letters have
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}\b")
-_IMAGE = re.compile(r'(?P<start><img [^>]*src="[^"]*_images/(?P<name>[^"/]+))\.svg"(?P<rest>[^>]*>)')
+_IMAGE = re.compile(r'<img (?P<before>[^>]*)src="(?P<folder>[^"]*_images/)(?P<name>[^"/]+)\.svg"(?P<after>[^>]*)>')
 
 
 @cache
@@ -52,20 +55,32 @@ def twin(svg: str) -> str:
 
 def _add_twins(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
     sources = {name: Path(app.srcdir) / path for path, name in app.builder.images.items()}
+    folder = Path(app.outdir) / "_images"
 
-    def both(image: re.Match[str]) -> str:
-        source = sources.get(f"{image['name']}.svg")
+    def drawn(image: re.Match[str]) -> str:
+        name = image["name"]
+        source = sources.get(f"{name}.svg")
         svg = source.read_text() if source else ""
-        if "Matplotlib" not in svg[:1500]:
+        if source is None or "Matplotlib" not in svg[:1500]:
             return image[0]
-        folder = Path(app.outdir) / "_images"
         folder.mkdir(exist_ok=True)
-        (folder / f"{image['name']}-dark.svg").write_text(twin(svg))
-        night = f'{image["start"]}-dark.svg" loading="lazy"{image["rest"]}'
-        return f'<span class="by-day">{image[0]}</span><span class="by-night">{night}</span>'
+        (folder / f"{name}-dark.svg").write_text(twin(svg))
+        column = source.with_name(f"{source.stem}-column.svg")
+        if column.exists():
+            shutil.copyfile(column, folder / f"{name}-column.svg")
+            (folder / f"{name}-column-dark.svg").write_text(twin(column.read_text()))
+
+        def picture(mode: str, more: str = "") -> str:
+            at = f"{image['folder']}{name}"
+            shown = f'<img {image["before"]}src="{at}{mode}.svg"{more}{image["after"]}>'
+            phone = f'<source media="{_PHONE}" srcset="{at}-column{mode}.svg">'
+            return f"<picture>{phone}{shown}</picture>" if column.exists() else shown
+
+        night = picture("-dark", ' loading="lazy"')
+        return f'<span class="by-day">{picture("")}</span><span class="by-night">{night}</span>'
 
     if "body" in context:
-        context["body"] = _IMAGE.sub(both, context["body"])
+        context["body"] = _IMAGE.sub(drawn, context["body"])
 
 
 def setup(app: Sphinx) -> None:
