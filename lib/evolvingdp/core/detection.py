@@ -4,7 +4,7 @@
 all divisions into segments it takes the one with the least sum of squared standardized residuals plus a `penalty` for each
 change (optimal partitioning), and estimates each segment's mean. Words change together: their residuals are added up.
 *Retrospective*: an epoch's segment reaches over later epochs, so that its estimate comes late. *Online*: the estimate is the
-mean of the last segment of the best division of the epochs so far. It is there when the epoch ends, as that of THRESH.
+mean of the last segment of the best division of the epochs so far.
 
 **Privacy.** It reads nothing but releases, so their guarantee holds for what it makes of them: free post-processing.
 
@@ -14,7 +14,7 @@ with .05 it was seen in 7 % of streams of 12 epochs without a change, 11 % of 60
 of one word or five together, at epsilon 1 and 4 and from 300 reports an epoch on, in less (with bounds of a variance) or up
 to 16 % of 60 and 22 % of 365. Where changes are found at their places, an estimate has the standard error of all reports
 of its segment; it is worse where one is too small to be found, or found an epoch off: for changes of 1.4 standard errors of
-an epoch, online, by up to a fifth than a mean of the last epochs whose number was chosen in hindsight. Where a mean moves
+an epoch, online, by up to a fifth than the best moving mean. Where a mean moves
 all the time, segments blur it, and the mean square of their residuals, 1 + bias^2 / variance, tells: above 2 and two
 standard errors of it `detect` returns the releases as they are, and says so (`explained`).
 
@@ -52,7 +52,6 @@ def penalty(horizon: int, dimensions: int = 1, false_alarm: float = 0.05) -> flo
 
     k changes lower those of constant means by a chi-square variable with k `dimensions` degrees of freedom, and there are
     C(T - 1, k) places for them: the penalty at which sum_k C(T - 1, k) P(chi2_{k dimensions} >= k penalty) = false_alarm.
-    About 2 ln T + 3.5 in one dimension: 17.4 at T = 1024.
     """
     checks.integer_at_least(1, horizon=horizon, dimensions=dimensions)
     checks.probability(false_alarm=false_alarm)
