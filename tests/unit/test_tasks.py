@@ -149,7 +149,7 @@ def test_columns_of_pandas_are_taken_as_they_are_or_refused_in_one_line():
     noise = {name: stream(7, name) for name in ("words", "public", "private")}
     for kind in ("boolean", "Int64", "bool", "Float64"):
         assert once.run(Once(2, 2, 1.0), bits.astype(kind), **noise).reports.sum() == 2
-    with pytest.raises(ValueError, match="stream must be words from 0"):
+    with pytest.raises(ValueError, match="got <NA> for user 0 in epoch 2: who holds none"):
         once.run(Once(2, 2, 1.0), bits.astype("boolean").where(bits.a), **noise)
     users, values = (pd.Series(pd.array(column, dtype="Int64"), index=index) for column in ([0, 1, 0], [1, 0, 1]))
     assert len(recommended(2, 2, 1.0).release(users, values, stream(7, "noise")).estimate) == 3

@@ -151,8 +151,8 @@ _POWER = {
 
 
 def reach(question: Question, error: float, seconds: float = 0.8) -> list[Reached]:
-    """What each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error` is the
-    share of the users from which an item is found.
+    """A list: what each method needs for a standard error of at most `error`, all else as in `question`; of an alarm `error`
+    is the share of the users from which an item is found.
 
     Each number is near the least, or the most, and keeps to `error`: `plan`, asked with this number, predicts no more. None:
     no allowed value serves or, where `late`, so many `seconds` of the processor ran out: raise them. Answers hold for the

@@ -102,7 +102,10 @@ class ThresholdMonitorEvolving:
     def step_elements(
         self, state: State, inputs: ArrayLike, n_elements: int, rng: np.random.Generator
     ) -> tuple[State, NDArray[np.bool_]]:
-        """A time step of Theorem 4.7: all queries "holds x", x < `n_elements`, of users who hold `inputs` (n_users,)."""
+        """A time step of Theorem 4.7: all queries "holds x", x < `n_elements`, of users who hold `inputs` (n_users,).
+
+        Who may hold nothing is asked by `step_held`.
+        """
         checks.state(state, State, self)
         checks.integer_at_least(1, n_elements=n_elements)
         held = checks.integer_array("inputs", inputs, below=n_elements, entries=len(state.active))

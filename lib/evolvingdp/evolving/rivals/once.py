@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -240,14 +241,18 @@ def run(
 def _held(settings: Once, values: Any) -> Callable[[int], NDArray[np.int64]]:
     """What each user holds in an epoch, as `step` takes it; everything is checked before the first draw."""
     table, shape = checks.plain_array(values), (settings.horizon, settings.n_users)
-    if table.shape != shape or table.dtype.kind not in "biuf":
+    if table.shape != shape or table.dtype.kind not in "biufO":
         raise ValueError(f"stream must be words from 0, (horizon, n_users) = {shape}, got {table.dtype} {table.shape}")
-    bad = ~((table >= 0) & (table < settings.n_words)) | (table != np.floor(table))
+    if table.dtype.kind == "O":  # something is missing, or a text
+        bad = ~np.vectorize(isinstance, otypes=[bool])(table, Real)
+    else:
+        bad = ~((table >= 0) & (table < settings.n_words)) | (table != np.floor(table))
     if bad.any():
         epoch, user = np.argwhere(bad)[0]
         least = f"from 0 to {settings.n_words - 1}"
         raise ValueError(
-            f"stream must hold whole numbers {least}, got {table[epoch, user]} for user {user} in epoch {epoch + 1}"
+            f"stream must hold whole numbers {least}, got {table[epoch, user]} for user {user} in epoch {epoch + 1}: "
+            "who holds none needs a word of its own"
         )
     return lambda epoch: np.eye(settings.n_words, dtype=np.int64)[table[epoch - 1].astype(np.int64)]
 
