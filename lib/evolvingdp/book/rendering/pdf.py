@@ -126,7 +126,9 @@ def _resolve(page: str, address: str) -> str:
 
 
 # what only a screen can use, and the code that the page itself hides
-_SCREEN_ONLY = "a.headerlink, .toctree-wrapper, script, button, .sd-summary-state-marker, details.above-input"
+_SCREEN_ONLY = (
+    "a.headerlink, .toctree-wrapper, script, button, .sd-summary-state-marker, details.above-input, picture source"
+)
 
 
 def _article(soup: BeautifulSoup, entry: Entry, ids: dict[str, set[Any]]) -> Tag:
