@@ -23,7 +23,7 @@ from evolvingdp.notebooks.continual_mean.scores import root_mean_square
 METRIC = Metric("binary_measured", "root mean square error of Algorithm 1 over the stream", "elements")
 
 CLAIMS = """
-farthest_normal <= 0.2  Measured errors are the exact ones: largest relative distance, normal noise
+farthest_normal <= 0.2  Under normal noise they are closer: largest relative distance
 farthest <= 0.5         Measured errors are the exact ones: largest relative distance, all mechanisms
 printed_ones >= 32      Printed, Algorithm 1 counts eight ones as
 integer_error / binary_error <= 1.01   Integer noise costs nothing: its error over Laplace noise's, exact
