@@ -26,6 +26,7 @@ def main() -> None:
     asked = measure.asked(__doc__, notebooks=[], seeds=5, preset="quick")
     project = Project()
     names = [project.notebook(name) for name in asked.notebooks] or project.notebooks()
+    runs: pd.DataFrame | None = None
     for name in names:
         now = checkout.made_of(name)["library"]
         for _ in range(asked.seeds - len(kept(name, asked.preset, now))):
@@ -34,6 +35,8 @@ def main() -> None:
             measure.table("claims_runs", runs)
             print(f"{name}, seed {row['seed']}: {row['claims']} claims, failed: {row['failed']}", flush=True)
             show(runs)
+    if runs is None:  # all have been tried, which whoever asks again wants to see
+        show(stored())
 
 
 def stored() -> pd.DataFrame:

@@ -64,10 +64,13 @@ def test_every_seed_that_is_drawn_stays_with_what_failed(claims):
     assert list(json.loads((claims.folder / "claims.json").read_text())["notebooks"]) == ["sparse_vector/threshold_monitor"]
 
 
-def test_the_command_goes_on_where_it_was_stopped_and_starts_anew_with_new_code(claims, monkeypatch):
+def test_the_command_goes_on_where_it_was_stopped_and_starts_anew_with_new_code(claims, monkeypatch, capsys):
     claims.command("--seeds", "2", "sparse_vector/threshold_monitor")
     runs, _ = claims.command("--seeds", "3", "sparse_vector/threshold_monitor")
     assert runs.seed.tolist() == [10, 11, 12]
+    capsys.readouterr()
+    claims.command("--seeds", "3", "sparse_vector/threshold_monitor")
+    assert "threshold_monitor" in capsys.readouterr().out, "nothing is left to be tried: what was found is shown"
     monkeypatch.setattr(claims.module.checkout, "made_of", lambda name: {"library": "another"})
     runs, failed = claims.command("--seeds", "1", "sparse_vector/threshold_monitor")
     assert runs.seed.tolist() == [10, 11, 12, 13]
