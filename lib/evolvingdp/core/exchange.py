@@ -1,9 +1,8 @@
 """What a client sends and what a server keeps, in a round in which each user reports once.
 
 **Computes** bytes from a value, sums from bytes, and a table from sums. Both sides hold the same `Round`: its settings and
-a `public` string, which names the collection. A report is a tag of four bytes, which tells rounds apart, and the bytes of
-the round's report (`Round.size`). A server keeps sums, and never a report; servers write their state as JSON, and are
-added up.
+a `public` string, which names the collection. A report is a tag of four bytes, which tells rounds apart, and `Round.size`
+more. A server keeps sums, and never a report; servers write their state as JSON, and add up.
 
 **Guarantee.** That of the round's report, per call of `send`: a user who sends once in all rounds that it ever takes part
 in spends epsilon once. A server does not know who sends twice: that is for clients to keep.

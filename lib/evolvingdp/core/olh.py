@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks
 from evolvingdp.core.hashing import scramble
 from evolvingdp.core.randomizers import Support, rounded_up
+from evolvingdp.core.sampling import binomial_quantile, binomial_sf
 
 _CHUNK = 1 << 16
 _MOST = 2**15 - 1  # hash values, so that they and a distance of two fit in 16 bits
@@ -119,13 +120,12 @@ class OLH(Support):
         checks.counts(counts=counts)
         if least <= 0:
             return self.draw_one(counts, n_reports, rng)
-        from scipy.stats import binom  # half a second, which nobody else who hashes waits for
-
         support, held, empty = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts), np.flatnonzero(counts == 0)
         support[held] = self.draw_one(counts[held], n_reports, rng)
-        reached = float(binom.sf(least - 1, n_reports, self.other))
+        reached = float(binomial_sf(least - 1, n_reports, self.other))
         which = rng.choice(empty, rng.binomial(len(empty), reached), replace=False, shuffle=False)
-        support[which] = binom.isf(reached * (1 - rng.random(len(which))), n_reports, self.other)
+        tail = reached * (1 - rng.random(len(which)))
+        support[which] = int(n_reports) - binomial_quantile(tail, n_reports, 1 - self.other)
         return support
 
     def _hash(self, seeds: NDArray[np.uint64], keys: NDArray[np.uint64] | np.uint64) -> NDArray[np.uint16]:

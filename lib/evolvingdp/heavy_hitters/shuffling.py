@@ -10,8 +10,6 @@ and where groups are drawn by lot a number that hardly ever is larger than their
 **Error.** An upper bound, exact for one adversary: who is told whose reports did not come from the blanket.  The grid of
 its sums raises epsilon by less than 1 %.  More than 10^10 users are taken for 10^10.
 
-Each value is spread to the grid without moving its mean: delta grows, as it is the mean of a convex function.
-
 **Source.** The blanket of Balle et al. (2019), computed as in Su et al. (2025) instead of bounded; re-derived for reports
 one in g of which supports a word.  A report is uniform, whatever the word, with probability g / (p + g - 1), p =
 e^epsilon: the blanket.  Such a report that supports the user's word only is worth p - e, e = e^total; the other word only
@@ -86,7 +84,7 @@ class Shuffled:
         step = 2 * reach / size
         aligned = e - 1 if e - 1 >= step else p - e  # most reports, or else those that count, stay as they are
         step = aligned / max(1, math.floor(aligned / step))
-        places = np.floor(worth / step)
+        places = np.floor(worth / step)  # without moving its mean: delta grows, as it is the mean of a convex function
         upper = worth / step - places
         places, chances = np.append(places, places + 1), np.append(chances * (1 - upper), chances * upper)
         scale = _log_mean(places * step, chances, tilt)

@@ -6,9 +6,9 @@
 What a report says in clear (its level and its hash function) is drawn without looking at the text.
 
 **Error.** A text that `found_from` users hold is listed with 95 %, through all levels of the tree, and .05 texts that nobody
-holds are expected.  Each level adds two bytes and has its share of the users: this grows with the root of how long a text
-may be.  A server asks for 65,536 texts below each that a level keeps, up to 200 by chance and those that users hold: in all
-5 to 8 seconds of its processor at epsilon 3, and 50 at epsilon 8, where it lists 300 texts and reads each level four times.
+holds are expected.  Each level adds two bytes, and this grows with the root of how long a text may be.  A server asks for
+65,536 texts below each that a level keeps, up to 200 by chance and those that are held: 5 to 8 seconds of its processor at
+epsilon 3, 50 at epsilon 8 with 300 texts.
 
 **Source.** TreeHist of Bassily et al. (2020) with the reports of `sketches.projective` and this chapter's joint fit.
 """

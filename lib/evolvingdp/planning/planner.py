@@ -142,12 +142,8 @@ class Reached:
     late: bool = False
 
 
-_POWER = {
-    "epsilon": 1.0,
-    "users": 0.5,
-    "periods": -0.5,
-    "readings": 0.5,
-}  # of it that errors fall with, to guess where to look
+# of it that errors fall with, to guess where to look
+_POWER = {"epsilon": 1.0, "users": 0.5, "periods": -0.5, "readings": 0.5}
 
 
 def reach(question: Question, error: float, seconds: float = 0.8) -> list[Reached]:
