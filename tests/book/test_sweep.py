@@ -148,8 +148,11 @@ def test_finished_points_are_never_run_again_and_a_larger_grid_keeps_them(tmp_pa
     assert same(out, whole)
 
 
-def test_damaged_points_are_run_again(finished, serial):
-    cut, gone, empty = sorted((finished / "points").iterdir())[:3]
+def test_damaged_points_are_run_again_and_what_a_killed_sweep_wrote_goes(finished, serial):
+    halves = [finished / ".writing-5483bddb7db8.parquet", finished / "points" / ".writing-0c4b1b5a2e6f.parquet"]
+    for half in halves:
+        half.touch()
+    cut, gone, empty = sorted((finished / "points").glob("[!.]*"))[:3]
     before = [pd.read_parquet(path) for path in (cut, gone, empty)]
     cut.write_bytes(cut.read_bytes()[:-50])
     gone.unlink()
@@ -157,6 +160,18 @@ def test_damaged_points_are_run_again(finished, serial):
     sweep(*SMALL, "--out", finished)
     assert len(serial.ran) == 3
     assert all(pd.read_parquet(path).equals(was) for path, was in zip((cut, gone, empty), before, strict=True))
+    assert not [half for half in halves if half.exists()]
+
+
+def test_workers_that_do_not_start_are_one_line(tmp_path, monkeypatch):
+    """One that is killed at once, say."""
+
+    def cluster(**_: object) -> None:
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr("distributed.LocalCluster", cluster)
+    said = refused("sweep", NOTEBOOK, "--grid", "epsilon=1", *TINY, "--out", tmp_path / "out", code=3)
+    assert "no worker starts (Nanny failed to start.); all finished points are kept, try again" in said
 
 
 @pytest.mark.parametrize("other", [["--seed", "1"], ["-p", "width", "4"]])

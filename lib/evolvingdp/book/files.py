@@ -67,28 +67,32 @@ def scratch(folder: Path, prefix: str) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def clear(folder: Path, prefix: str = WRITING) -> None:
-    """Remove what killed processes left in `folder` a day ago or earlier."""
+def clear(folder: Path, prefix: str = WRITING, age: float = DAY) -> None:
+    """Remove what killed processes left in `folder` so many seconds ago or earlier."""
     for left in folder.glob(f"{glob.escape(prefix)}*"):
-        if time.time() - left.lstat().st_mtime > DAY:
+        if time.time() - left.lstat().st_mtime >= age:
             shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
-    """While it is open, no other process may hold `folder`; raises PublishError where one does."""
+def held(folder: Path) -> Iterator[float]:
+    """While it is open, no other process may hold `folder`; raises PublishError where one does.
+
+    Gives the age in seconds from which on what stands half written there is nobody's: a day where nothing can be locked.
+    """
     import fcntl
 
     folder.mkdir(parents=True, exist_ok=True)
+    age = 0.0
     with (folder / HELD).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise PublishError(f"another process writes in {str(folder)!r}: wait until it ends, or stop it") from None
         except OSError:  # a file system without locks
-            pass
+            age = DAY
         clear(folder)
-        yield
+        yield age
 
 
 def pack(archive: zipfile.ZipFile, name: str, content: bytes) -> None:

@@ -96,8 +96,9 @@ def run(
             say(f"{sweep.notebook}: {len(sweep.points)} points, {before} finished before; running on {where}")
         else:
             say(f"{sweep.notebook}: {len(sweep.points)} points, all finished before")
-        opened.enter_context(held(out))
-        clear(_points(out))
+        age = opened.enter_context(held(out))
+        for folder in (out, _points(out)):
+            clear(folder, age=age)
         if left:
             failures = compute(sweep.notebook, out, client, left, progress(len(sweep.points), before, say), wait)
         keys = [point.key for point in sweep.points if point.key not in failures]
@@ -440,17 +441,20 @@ def connected(
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)  # dask's own, where one is stopped
     if scheduler is None:
         dask.config.set({f"distributed.comm.timeouts.{each}": "1h" for each in ("connect", "tcp")})  # nothing is lost here
-        with starting():
-            local = LocalCluster(
-                n_workers=workers or os.cpu_count() or 1,
-                threads_per_worker=1,
-                dashboard_address="127.0.0.1:0",  # no port that another sweep holds, and not for other machines
-                host="127.0.0.1",
-                memory_limit=None,  # Params check what a run needs against the machine's memory
-                silence_logs=logging.CRITICAL,  # a worker that died is started again; failures are told at the end
-                env=ONE_CORE | {f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{each}": "1h" for each in ("CONNECT", "TCP")},
-                security=Security.temporary(),
-            )
+        try:
+            with starting():
+                local = LocalCluster(
+                    n_workers=workers or os.cpu_count() or 1,
+                    threads_per_worker=1,
+                    dashboard_address="127.0.0.1:0",  # no port that another sweep holds, and not for other machines
+                    host="127.0.0.1",
+                    memory_limit=None,  # Params check what a run needs against the machine's memory
+                    silence_logs=logging.CRITICAL,  # a worker that died is started again; failures are told at the end
+                    env=ONE_CORE | {f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{each}": "1h" for each in ("CONNECT", "TCP")},
+                    security=Security.temporary(),
+                )
+        except RuntimeError as error:  # one of them was killed before it could compute
+            raise PublishError(f"no worker starts ({error}); all finished points are kept, try again") from None
         with local, local.get_client() as client:
             yield client
         return
