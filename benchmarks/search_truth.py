@@ -28,10 +28,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evolvingdp.core.geometry import geometry
 from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram
-from evolvingdp.heavy_hitters.planning import planned, prospect
+from evolvingdp.heavy_hitters.planning import prospect
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
 from evolvingdp.notebooks.heavy_hitters.streams import random_words
@@ -54,8 +55,9 @@ def settled(kind: str, epsilon: float, n_users: int, share: float) -> tuple[Any,
     held = n_users // 20
     if kind == "Bitstogram":
         return Bitstogram(epsilon, held / 2, length=4), held
-    like = planned(epsilon, n_users, held / 2, length=4)
-    return TreeHist(TREE, epsilon, held / 2, like.rows, like.width, share), held
+    width = min(max(n_users, 1 << 17), 1 << 20) >> 6
+    rows = max(8, math.ceil(8 * width / geometry(epsilon, width).points))
+    return TreeHist(TREE, epsilon, held / 2, rows, width, share), held
 
 
 def predicted(search: Any, n_users: int, held: int) -> float:

@@ -243,7 +243,8 @@ def _found(
     counts = truth.to_numpy()
     if method != BUCKETS:
         plan = _planned(epsilon, n_users, least)
-        return find(plan, truth, seed, *name).words, planning.prospect(plan, leaves_of(plan.tree, truth.index), counts).f1
+        expected = planning.prospect(plan, leaves_of(plan.tree, truth.index), counts, least)
+        return find(plan, truth, seed, *name).words, expected.f1
     drawn = Bitstogram(epsilon, least).draw_hashes(stream(seed, "hashes", *name))
     messages = messages_of(drawn.settings, truth.index)
     found = drawn.search(drawn.simulate(messages, counts, stream(seed, "reports", *name)), n_users)

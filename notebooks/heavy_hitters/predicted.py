@@ -61,10 +61,11 @@ def expected_candidates(settings: Any, n_users: int) -> float:
     return most
 
 
-def known_f1(settings: TreeHist, counts: NDArray[Any]) -> float:
-    """The F1 that normal errors predict if the words that somebody holds were known and all users reported whole words.
+def known_f1(settings: TreeHist, counts: NDArray[Any], heavy_from: float) -> float:
+    """The F1 that normal errors predict if the words that somebody holds were known and all users reported whole words, and
+    those that seem to have `heavy_from` users were listed.
 
     What finding the words costs is the distance to it: no plan with these reports has a smaller error.
     """
-    passed = ndtr((counts - settings.threshold) / settings.report.standard_errors(int(counts.sum()), counts))
-    return f1_of(passed, 0.0, counts > settings.threshold)[0]
+    passed = ndtr((counts - heavy_from) / settings.report.standard_errors(int(counts.sum()), counts))
+    return f1_of(passed, 0.0, counts > heavy_from)[0]

@@ -79,7 +79,6 @@ SHORT |= {"alg3": "Algorithm 3, two letters", "alg3_cut": "Algorithm 3, two lett
 SHORT |= {"projective": PROJECTIVE}  # in values' names
 MAP_EPSILONS = (0.5, 1.0, 2.0, 4.0)
 WORDS_A_USER = (2, 5, 10)
-WRONG_POWERS = (0.7, 1.5)  # of the prior; Brown's own is near 1
 
 
 @dataclass(frozen=True)
@@ -186,8 +185,8 @@ _planned = cache(planned)
 
 
 def answers(method: TreeHist | Rung, n_users: int) -> bool:
-    """Whether a search keeps well below the number of candidates that it may ask for."""
-    return expected_candidates(method, n_users) <= method.max_candidates / 2
+    """Whether a search keeps well below the number of candidates that it may ask for, as any that is planned does."""
+    return isinstance(method, TreeHist) or expected_candidates(method, n_users) <= method.max_candidates / 2
 
 
 def bits_a_user(params: Any, variant: str) -> int:
@@ -227,7 +226,7 @@ def _trial(
     params: Any, seed: int, dataset: str, sweep: str, variant: str, n_users: int, epsilon: float, repetition: int
 ) -> Iterator[dict[str, Any]]:
     """The row of one run; of Algorithm 3 two rows, as printed and with the final list cut."""
-    truth = data(params.n_items, dataset, n_users, seed, repetition)
+    truth, least = data(params.n_items, dataset, n_users, seed, repetition), threshold(params, n_users)
     try:
         method = protocol(params, variant, n_users, epsilon)
     except ValueError:  # no plan can be followed at this point of a sweep
@@ -245,14 +244,17 @@ def _trial(
     }
     leaves, counts = leaves_of(method.tree, truth.index), truth.to_numpy()
     if isinstance(method, TreeHist):
-        setting |= {"expected_f1": prospect(method, leaves, counts).f1[0], "known_f1": known_f1(method, counts)}
+        setting |= {
+            "expected_f1": prospect(method, leaves, counts, least).f1[0],
+            "known_f1": known_f1(method, counts, least),
+        }
     if isinstance(method, Rung) and isinstance(drawn := method.draw_hashes(stream(seed, "hashes", *name)), Shared):
-        heavy = leaves[counts > method.threshold]
+        heavy = leaves[counts > least]
         setting["expected_recall"] = drawn.found(leaves, counts, heavy, stream(seed, "deal", *name)).mean()
-    yield setting | judge(found.words, truth, method.threshold)
+    yield setting | judge(found.words, truth, least)
     if variant + FINAL_CUT in LADDER:
         cut = found.words[found.words.estimate >= method.threshold]
-        yield setting | {"variant": variant + FINAL_CUT} | judge(cut, truth, method.threshold)
+        yield setting | {"variant": variant + FINAL_CUT} | judge(cut, truth, least)
 
 
 def _rappor(params: Any, seed: int, sweep: str, n_users: int, epsilon: float, repetition: int) -> Iterator[dict[str, Any]]:
@@ -331,19 +333,16 @@ def found_words(params: Any, seed: int) -> pd.DataFrame:
 
 
 def plans(params: Any, seed: int) -> pd.DataFrame:
-    """What `planned` chooses at some epsilons, the F1 that normal errors predict on Brown, with the words known, and what a wrong
-    prior costs."""
+    """What `planned` chooses at some epsilons, and the F1 that normal errors predict on Brown, also with the words known."""
     truth = data(params.n_items, "brown", params.n_users, seed, 0)
     least, counts, rows = threshold(params, params.n_users), truth.to_numpy(), []
     for epsilon in MAP_EPSILONS:
         plan = planned(epsilon, params.n_users, least)
         row = {"epsilon": f"{epsilon:g}", "error of a report": f"{plan.report.standard_error(params.n_users):,.0f}"}
-        row["F1"] = f"{prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0]:.3f}"
-        row["F1, words known"] = f"{known_f1(plan, counts):.3f}"
+        row["cut, over the threshold"] = f"{plan.threshold / least:.2f}"
+        row["F1"] = f"{prospect(plan, leaves_of(plan.tree, truth.index), counts, least).f1[0]:.3f}"
+        row["F1, words known"] = f"{known_f1(plan, counts, least):.3f}"
         row |= {"letters a level": " + ".join(map(str, plan.tree.steps)), "whole words": f"{plan.leaf_share:.0%}"}
-        wrong = [planned(epsilon, params.n_users, least, power=power) for power in WRONG_POWERS]
-        scores = [prospect(plan, leaves_of(plan.tree, truth.index), counts).f1[0] for plan in wrong]
-        row["F1, wrong priors"] = " to ".join(dict.fromkeys(f"{score:.3f}" for score in (min(scores), max(scores))))
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -233,9 +233,11 @@ def test_a_level_s_error_has_who_was_dealt_to_it():
     assert abs(ratio - 1) < 4.9 / math.sqrt(2 * runs)
 
 
-@pytest.mark.parametrize(("epsilon", "threshold"), [(6.0, 200.0), (8.0, 200.0), (10.0, 200.0), (7.0, 150.0)])
-def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points(epsilon, threshold):
-    """Brown with 100,000 users, and round numbers.  Where a plan has more than eight rows, four lose most of the words."""
+@pytest.mark.parametrize(
+    ("epsilon", "threshold", "too_few"), [(6.0, 200.0, 1), (8.0, 200.0, 2), (10.0, 200.0, 1), (7.0, 150.0, 2)]
+)
+def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few_points(epsilon, threshold, too_few):
+    """Brown with 100,000 users, and round numbers.  Of one row or two, most of the words are lost."""
     words, draws = data(100, "brown", 100_000, 0, 0), 2
     plan = planned(epsilon, 100_000, threshold)
     leaves, counts = plan.tree.encode(words.index), words.to_numpy()
@@ -249,8 +251,7 @@ def test_a_plan_finds_at_a_large_epsilon_what_is_expected_although_a_row_has_few
     expected, deviation = prospect(plan, leaves, counts).f1
     found = np.mean([f1(plan, draw) for draw in range(draws)])
     assert abs(found - expected) < 3.9 * deviation / math.sqrt(draws) + 0.01
-    if plan.rows > 8:
-        assert f1(replace(plan, rows=4), 0) < expected - 0.2
+    assert f1(replace(plan, rows=too_few), 0) < expected - 0.5
 
 
 def test_supports_that_reach_a_cut_are_drawn_without_the_others():

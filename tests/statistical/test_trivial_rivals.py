@@ -26,7 +26,6 @@ from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
-from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.shuffling import epsilon_of_a_report, hashed
 from evolvingdp.notebooks.continual_mean.past_the_paper import Harmonic, OfTheMean
 from evolvingdp.notebooks.continual_mean.which_one import apart
@@ -397,11 +396,14 @@ def searches(users, epsilon, length, one, split):
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "users", "length", "trust", "by"),
-    [(0.5, 10**6, 6, "nobody", 0.1), (2.0, 10**5, 5, "nobody", 0.1), (4.0, 10**6, 6, "nobody", 0.1),
-     (2.0, 10**7, 8, "nobody", 0.1), (8.0, 10**6, 6, "nobody", 0.15), (0.05, 10**6, 6, "shuffler", 0.1)],
+    ("epsilon", "users", "length", "trust", "by", "before"),
+    [(0.5, 10**6, 6, "nobody", 0.1, ((2, 2, 2), 0.9)), (2.0, 10**5, 5, "nobody", 0.1, ((1, 2, 2), 0.9)),
+     (4.0, 10**6, 6, "nobody", 0.1, ((2, 2, 2), 0.8)), (2.0, 10**7, 8, "nobody", 0.1, ((2, 3, 3), 0.92)),
+     (8.0, 10**6, 6, "nobody", 0.15, ((2, 2, 2), 0.5)), (0.05, 10**6, 6, "shuffler", 0.1, ((2, 2, 2), 0.8))],
 )  # fmt: skip
-def test_no_plain_search_finds_words_of_a_tenth_fewer_users_than_what_is_recommended(epsilon, users, length, trust, by):
+def test_no_plain_search_finds_words_of_a_tenth_fewer_users_than_what_is_recommended(
+    epsilon, users, length, trust, by, before
+):
     """At epsilon 8 by .115, where a server asks each of a million reports about 15 million words: ours looks up a sketch
     of few points, in which words collide, as the page in depth says."""
     question = Question("words", trust, users=users, periods=1, epsilon=epsilon, length=length)
@@ -415,7 +417,7 @@ def test_no_plain_search_finds_words_of_a_tenth_fewer_users_than_what_is_recomme
 
     rivals = searches(users, epsilon, length, split(1), split)
     assert better(own, rivals, by) == {}
-    cut = (6 if epsilon == 8 else 4) * OLH(split(1)).standard_error(users)
-    before = planned(split(1), users, cut, length=length)  # recommended once, by F1
-    levels = zip(before.shares, [26.0**step for step in before.tree.steps], strict=True)
-    assert len(better(found_from(users, split(1), list(levels)), rivals)) > 1
+    steps, last = before  # recommended once, for the best F1 under a power law
+    shares = [*[(1 - last) / (len(steps) - 1)] * (len(steps) - 1), last]
+    levels = list(zip(shares, [26.0**step for step in steps], strict=True))
+    assert len(better(found_from(users, split(1), levels), rivals)) > 1

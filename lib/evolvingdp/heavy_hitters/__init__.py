@@ -4,7 +4,7 @@ from evolvingdp.heavy_hitters.binary_code import ReedMuller
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, explicit_hist, hashtogram
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports
-from evolvingdp.heavy_hitters.planning import planned, planned_to_find
+from evolvingdp.heavy_hitters.planning import planned
 from evolvingdp.heavy_hitters.rappor import BitCounts, Rappor
 from evolvingdp.heavy_hitters.rappor_decoding import Decoded, decode
 from evolvingdp.heavy_hitters.shuffling import Shuffled, epsilon_of_a_report
@@ -17,5 +17,5 @@ __all__ = [
     "Algorithm3", "BitCounts", "Bitstogram", "Decoded", "FreqOracle", "HeavyHitters",
     "ProjectiveOracle", "Rappor", "ReedMuller", "Reports", "Shuffled", "Sketch", "Texts",
     "TooManyCandidatesError", "TreeHist", "WordTree", "decode", "epsilon_of_a_report", "explicit_hist", "hashtogram",
-    "planned", "planned_to_find",
+    "planned",
 ]  # fmt: skip

@@ -1,13 +1,11 @@
-"""The TreeHist whose list has the best F1 in expectation, by the known noise, if words follow a power law that is public and
-not learnt from anybody, and what F1 to expect of one; and the TreeHist that finds words of the fewest users, whatever the
-others are.
+"""The TreeHist that finds words of the fewest users, whatever the others are, and what to expect of a search where it is
+known who holds what.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +14,17 @@ from scipy.special import ndtr
 
 from evolvingdp.core import checks
 from evolvingdp.core.geometry import Geometry, geometry
-from evolvingdp.core.hashing import scramble
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.sampling import skewed_isf
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.heavy_hitters.word_tree import Nodes, WordTree
 
-_SHARES = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.98)  # of the users who report whole words
-_SOME_SHARES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)
+_SHARES = (0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9)  # of the users who report whole words
 _FIRST, _BEHIND = 5, 3  # letters: of one more there would be more than 20 million below a root, or 50 survivors
-_WORDS = 5_000  # of the prior: lighter ones are heavy at no threshold that a search can have
-_FEW = 1_000_000  # candidates: a tenth of a second of a search
-_A_DOUBLING = 0.0001  # of the candidates: what it must add to F1
-_CELLS_OF_A_SKETCH = (1 << 14, 1 << 17)
 _ROWS = 8  # of a sketch, at least
-WIDE = _CELLS_OF_A_SKETCH[1] // _ROWS  # cells of a row
+WIDE = 1 << 14  # cells of a row
 _TO_A_CELL = 10  # candidates: of more, many who nearly reach a cut by chance share their highest cells with a word
 _CROWD = 0.1  # of the noise's variance is what words that share cells may add, where there is room for cells
-_APART = 2.0  # collisions may have a standard deviation of threshold / so much before the frequent words are fitted away
 _WORK = 1 << 22  # cells that a level's transforms take
 _LOOK_UPS = 1 << 30  # of candidates in rows at a level: about ten seconds of a search
 _LINES = 1 << 20  # cells of rows that take none, but are many to look up
@@ -42,53 +33,7 @@ _LINES = 1 << 20  # cells of rows that take none, but are many to look up
 def planned(
     epsilon: float,
     n_users: int,
-    threshold: float,
-    *,
-    length: int = 6,
-    power: float = 1.0,
-    max_candidates: int = 20_000_000,
-) -> TreeHist:
-    """The TreeHist with the best expected F1 among trees of two or three levels and shares of the users for whole words.
-
-    Expected if the word of rank r has a frequency proportional to r^-`power` and words are random letters: a prior, never
-    the data.  None may ask for more than three quarters of `max_candidates`.
-
-    Raises ValueError where every plan would ask for too many, or where so low a threshold needs more cells than a server can
-    look up.
-    """
-    checks.positive(epsilon=epsilon, threshold=threshold, power=power)
-    checks.integer_at_least(2, n_users=n_users, length=length)
-    checks.integer_at_least(1, max_candidates=max_candidates)
-    leaves, counts = _prior(n_users, length, power)
-    width = sketch_width(n_users)
-    apart = (_together(counts) / threshold) ** 2
-    space = geometry(float(epsilon), width)
-    rows = _enough_rows(space, max(_ROWS * width, apart))
-    if 4 * rows * space.points < apart:
-        least = threshold * math.sqrt(apart / 4 / rows / space.points)
-        raise ValueError(
-            f"threshold must be at least {least:.4g}, so that words of one cell can be told apart, got {threshold:g}"
-        )
-    found = []
-    for steps in _steps(length):
-        settings = TreeHist(WordTree(steps, length), epsilon, threshold, rows, width, max_candidates=max_candidates)
-        grouped = _grouped(settings.tree, leaves, counts)
-        for share in _SHARES:
-            method = replace(settings, leaf_share=share)
-            expected = _expected(method, grouped, counts)
-            if expected.most <= min(0.75 * max_candidates, _LOOK_UPS / rows):
-                found.append((expected.f1[0] - _A_DOUBLING * math.log2(max(expected.most, _FEW)), method))
-    if not found:
-        raise ValueError(
-            f"threshold must be higher, or max_candidates, so that a search among words of {length} letters can end, "
-            f"got {threshold:g} and {max_candidates} for epsilon = {epsilon:g} and {n_users} users"
-        )
-    return max(found, key=lambda row: row[0])[1]
-
-
-def planned_to_find(
-    epsilon: float,
-    n_users: int,
+    threshold: float | None = None,
     *,
     length: int = 6,
     missed: float = 0.05,
@@ -97,19 +42,26 @@ def planned_to_find(
 ) -> TreeHist:
     """The TreeHist that finds words of the fewest users with probability 1 - `missed`, by `reach`, among trees and shares of
     the users for whole words; where all words can be asked for, all users report those.  Its threshold is the lowest that so
-    few `strangers` are expected to reach, words that nobody holds.
+    few `strangers` are expected to reach, words that nobody holds, or `threshold`, where that is higher.
 
     Raises ValueError where every plan would ask for more than three quarters of `max_candidates`, or could find nothing.
     """
     checks.positive(epsilon=epsilon, strangers=strangers)
     checks.probability(missed=missed)
     checks.integer_at_least(2, n_users=n_users, length=length)
+    checks.integer_at_least(1, max_candidates=max_candidates)
+    if threshold is not None:
+        checks.positive(threshold=threshold)
     space, least, best = geometry(float(epsilon), WIDE), float(n_users), None
     most = _enough_rows(space, math.inf)
+
+    def cutting(made: TreeHist) -> TreeHist:
+        lowest = with_few(made, n_users, strangers)
+        return replace(lowest, threshold=max(lowest.threshold, threshold or 0.0))
+
     for steps in _trees(length):
-        for share in _SOME_SHARES[: None if len(steps) > 1 else 1]:
-            made = TreeHist(WordTree(steps, length), epsilon, 1.0, most, WIDE, share, max_candidates)
-            made = with_few(made, n_users, strangers)
+        for share in _SHARES[: None if len(steps) > 1 else 1]:
+            made = cutting(TreeHist(WordTree(steps, length), epsilon, 1.0, most, WIDE, share, max_candidates))
             if reach(made, n_users, missed).users >= least:  # with fewer rows it is no less
                 continue
             lonely = n_users * made.threshold / made.level_error(made.tree.depth - 1, n_users) ** 2
@@ -117,7 +69,7 @@ def planned_to_find(
             rows = _enough_rows(space, max(_ROWS * WIDE, lonely / _CROWD, asked / _TO_A_CELL))
             if asked > min(0.75 * max_candidates, _LOOK_UPS / rows):
                 continue
-            made = with_few(replace(made, rows=rows), n_users, strangers)
+            made = cutting(replace(made, rows=rows))
             if (users := reach(made, n_users, missed).users) < least:
                 least, best = users, made
     if best is None:
@@ -183,16 +135,6 @@ def _asked(settings: TreeHist, n_users: int) -> tuple[list[float], list[float], 
     return asked, cuts, strangers
 
 
-def _together(counts: NDArray[np.int64]) -> float:
-    """The threshold at which words of these counts can be told apart where they share one cell; of more, one by the root."""
-    return _APART * math.sqrt(np.square(counts.astype(float)).sum())
-
-
-def sketch_width(n_users: int) -> int:
-    """Cells of a row that a `planned` sketch has at least: about one for 8 users, in all rows."""
-    return min(max(n_users // 8, _CELLS_OF_A_SKETCH[0]), _CELLS_OF_A_SKETCH[1]) // _ROWS
-
-
 def _enough_rows(space: Geometry, cells: float) -> int:
     """Rows of so many cells in all, as far as the server's transforms allow: points that are few, as they are for large
     epsilon, need more rows."""
@@ -214,11 +156,6 @@ def several_words(epsilon: float, n_users: int, words: int, holders: float = 0.0
     return math.hypot(sampled, math.sqrt(holders * (words - 1))), whole
 
 
-def _steps(length: int) -> list[tuple[int, ...]]:
-    """Trees of two and three levels, as even as the length allows."""
-    return [_even(length, levels) for levels in range(2, 1 + min(3, length))]
-
-
 def _trees(length: int) -> list[tuple[int, ...]]:
     """Trees whose first level asks for all prefixes of up to five letters, and the others of three at most."""
     firsts = range(1, min(_FIRST, length) + 1)
@@ -228,14 +165,6 @@ def _trees(length: int) -> list[tuple[int, ...]]:
 
 def _even(length: int, levels: int) -> tuple[int, ...]:
     return tuple(int(part) for part in np.diff(np.arange(levels + 1) * length // max(1, levels)))
-
-
-def _prior(n_users: int, length: int, power: float) -> tuple[Nodes, NDArray[np.int64]]:
-    """Leaves and counts of the prior: ranks' frequencies, and letters from a fixed bijection of the ranks."""
-    weights = np.arange(1, _WORDS + 1, dtype=float) ** -power
-    counts = np.rint(n_users * weights / weights.sum()).astype(np.int64)
-    letters = scramble(np.arange(_WORDS * length, dtype=np.uint64)).reshape(_WORDS, length) % np.uint64(26) + np.uint64(1)
-    return letters.astype(np.uint8), counts
 
 
 @dataclass(frozen=True)
@@ -252,7 +181,6 @@ class Prospect:
     true: NDArray[np.bool_]  # whether it is to be found
     survivors: tuple[float, ...]  # of each level
     empty: float  # listed words that nobody holds
-    most: float  # candidates asked for at one level
 
     @property
     def f1(self) -> tuple[float, float]:
@@ -260,9 +188,19 @@ class Prospect:
         return f1_of(self.passed, self.empty, self.true)
 
 
-def prospect(settings: TreeHist, leaves: Nodes, counts: NDArray[np.integer]) -> Prospect:
-    """Where counts[i] users hold leaves[i]."""
-    return _expected(settings, _grouped(settings.tree, leaves, counts), counts)
+def prospect(settings: TreeHist, leaves: Nodes, counts: NDArray[np.integer], heavy_from: float | None = None) -> Prospect:
+    """Where counts[i] users hold leaves[i], and who has more than `heavy_from` is to be found, by default the threshold."""
+    n_users, passed, survivors, empty = int(np.sum(counts)), np.ones(len(counts)), [1.0], 0.0
+    for level in range(settings.tree.depth):
+        prefixes, first, place = np.unique(settings.tree.prefixes(leaves, level), return_index=True, return_inverse=True)
+        held = np.bincount(place, weights=counts, minlength=len(prefixes))[place]
+        asked, below = survivors[-1] * settings.tree.fan(level), float(passed[first].sum())
+        cut = settings.cut(level, n_users, asked)
+        passed *= ndtr((held - cut) / settings.level_errors(level, n_users, held))
+        empty = max(0.0, asked - below) * settings.by_chance(level, n_users, cut)
+        survivors.append(empty + float(passed[first].sum()))
+    true = np.asarray(counts) > (settings.threshold if heavy_from is None else heavy_from)
+    return Prospect(passed, true, tuple(survivors[1:]), empty)
 
 
 def f1_of(passed: NDArray[np.float64], empty: float, true: NDArray[np.bool_]) -> tuple[float, float]:
@@ -273,23 +211,3 @@ def f1_of(passed: NDArray[np.float64], empty: float, true: NDArray[np.bool_]) ->
     each = passed * (1 - passed)
     variance = each[true].sum() * (2 - f1) ** 2 + (each[~true].sum() + empty) * f1**2
     return f1, math.sqrt(float(variance)) / both
-
-
-def _grouped(tree: WordTree, leaves: Nodes, counts: NDArray[np.integer]) -> list[tuple[NDArray[Any], ...]]:
-    """Of each level: how many users hold each leaf's prefix, and one leaf of each prefix."""
-    levels: list[tuple[NDArray[Any], ...]] = []
-    for level in range(tree.depth):
-        prefixes, first, place = np.unique(tree.prefixes(leaves, level), return_index=True, return_inverse=True)
-        levels.append((np.bincount(place, weights=counts, minlength=len(prefixes))[place], first))
-    return levels
-
-
-def _expected(settings: TreeHist, grouped: list[tuple[NDArray[Any], ...]], counts: NDArray[np.integer]) -> Prospect:
-    n_users, passed, survivors, most = int(np.sum(counts)), np.ones(len(counts)), [1.0], 0.0
-    for level, (held, first) in enumerate(grouped):
-        asked, below = survivors[-1] * settings.tree.fan(level), float(passed[first].sum())
-        cut = settings.cut(level, n_users, asked)
-        passed *= ndtr((held - cut) / settings.level_errors(level, n_users, held))
-        empty, most = max(0.0, asked - below) * settings.by_chance(level, n_users, cut), max(most, asked)
-        survivors.append(empty + float(passed[first].sum()))
-    return Prospect(passed, np.asarray(counts) > settings.threshold, tuple(survivors[1:]), empty, most)

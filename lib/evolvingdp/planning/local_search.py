@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from evolvingdp.core.geometry import Geometry, geometry
 from evolvingdp.core.olh import OLH
-from evolvingdp.heavy_hitters.planning import WIDE, planned_to_find, reach
+from evolvingdp.heavy_hitters.planning import WIDE, planned, reach
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung
 from evolvingdp.planning.local import enough_reports
@@ -59,7 +59,7 @@ def _tree_hist(question: Question) -> TreeHist:
 @lru_cache(maxsize=512)
 def _search(epsilon: float, users: int, length: int) -> TreeHist | None:
     try:
-        return planned_to_find(epsilon, users, length=length, missed=BETA, strangers=BETA)
+        return planned(epsilon, users, length=length, missed=BETA, strangers=BETA)
     except ValueError:
         return None
 
