@@ -81,6 +81,15 @@ def test_who_runs_notebooks_waits_for_nothing_that_only_notebooks_need():
     assert not {"papermill", "nbformat", *SLOW} & imported
 
 
+def test_a_plan_waits_for_no_laws_of_scipy_stats():
+    """Which take half as long to load as all the rest. Seen to fail with nbinom's quantiles in a monitor's price."""
+    ask = (
+        "import sys; from evolvingdp.planning import Question, plan; asked = 'hot curator', 'hot shuffler', 'words curator';"
+        "[plan(Question(*each.split(), users=50_000, periods=4)) for each in asked]; print(*sys.modules)"
+    )
+    assert "scipy.stats" not in python("-c", ask).stdout.split()
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What an ordinary, not editable, installation puts beside other packages."""

@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import nbinom
 
 from evolvingdp.book.checkout import params_of
 from evolvingdp.core.noise import DiscreteLaplace, Laplace, MonitorNoise
@@ -265,3 +266,12 @@ def test_one_threshold_finds_smaller_groups_than_normal_noise_up_to_more_yeses_t
 def test_scales_at_which_a_yes_is_too_rare_to_be_waited_for_are_refused(ask):
     with pytest.raises(privacy.TooLongError, match=r"scale must be larger: at loss 1e.03 a yes comes too rarely"):
         ask(1e-3, 3)
+
+
+@pytest.mark.parametrize("reports", [1, 2.5, 40, 30_000])
+@pytest.mark.parametrize("chance", [1e-6, 0.01, 0.5, 0.9999])
+def test_waiting_times_end_where_a_negative_binomial_law_has_them_end(reports, chance):
+    """Seen to fail with a tail of 1e-39."""
+    law = nbinom(reports, chance)
+    ends = pytest.approx((max(0, law.ppf(1e-40)), law.isf(1e-40)), rel=1e-9, abs=0)  # as doubles tell beyond 1e10
+    assert privacy._waits(reports, chance) == ends

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaln, log_expit
+from scipy.special import betainc, gammaln, log_expit
 
 from evolvingdp.core import checks
 from evolvingdp.core.noise import DiscreteLaplace, Laplace
@@ -28,6 +28,7 @@ Array = NDArray[np.float64]
 UNITS = ("replacement", "add-remove")
 _WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
 _TAIL = 1e-40  # mass that the sums leave out; it is added to delta
+_RAREST = 1e-300  # chance of a yes that is waited for
 _HUGE = 1e12  # stands for an infinite epsilon where a minimum is searched
 _CELLS = 1 << 17  # waiting times that fit one sum
 
@@ -84,6 +85,24 @@ def excess_mass(epsilon: float, losses: Array, law: Array) -> float:
     return float(np.sum(law[above] * -np.expm1(epsilon - losses[above])))
 
 
+def _waits(reports: float, chance: float) -> tuple[float, float]:
+    """Noes before that yes, but for `_TAIL` on each side: as `scipy.stats.nbinom`, whose module takes long to load."""
+    mean = reports * (1 - chance) / chance
+
+    def fewer(noes: float) -> float:
+        return math.log(max(betainc(reports, noes + 1, chance), _RAREST) / _TAIL)
+
+    def more(noes: float) -> float:
+        return math.log(max(betainc(noes + 1, reports, 1 - chance), _RAREST) / _TAIL)
+
+    most = mean + 1
+    while more(most) > 0:
+        most *= 2
+    low = scipy.optimize.brentq(fewer, 0.0, mean) if fewer(0.0) < 0 else 0.0
+    high = scipy.optimize.brentq(more, mean, most) if more(mean) > 0 else mean
+    return math.ceil(low), math.ceil(high)
+
+
 @lru_cache(maxsize=64)
 def waiting_law(reports: float, log_yes: float, log_no: float) -> tuple[Array, Array]:
     """How many noes come before the yes number `reports`: consecutive values, and their probabilities.
@@ -91,9 +110,9 @@ def waiting_law(reports: float, log_yes: float, log_no: float) -> tuple[Array, A
     All but 1e-40 on each side.  Raises TooLongError where that is more than fits.
     """
     chance, loss = math.exp(log_yes), abs(log_yes - log_no)
-    low, high = float(scipy.stats.nbinom.ppf(_TAIL, reports, chance)), float(scipy.stats.nbinom.isf(_TAIL, reports, chance))
-    if not (math.isfinite(low) and math.isfinite(high)):
+    if not chance > _RAREST:
         raise TooLongError(f"scale must be larger: at loss {loss:.3g} a yes comes too rarely to be waited for")
+    low, high = _waits(reports, chance)
     if high - low > _CELLS:
         raise TooLongError(
             f"scale must be larger, or reports smaller: the waiting time for {reports} reports at loss {loss:.3g} "
