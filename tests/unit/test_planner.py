@@ -8,6 +8,7 @@ import re
 import secrets
 from dataclasses import replace
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pytest
@@ -202,11 +203,24 @@ def test_a_number_that_is_enough_is_named_where_time_runs_out(monkeypatch):
     question = Question("mean", users=100_000, periods=4, epsilon=1.0, trust="nobody")
     best = plan(question).predictions[0]
     monkeypatch.setattr(planner, "_reached", late)
-    found = {one.method: one for one in reach(question, 1.01 * best.standard_error, seconds=60)}
+    found = {one.method: one for one in reach(question, 1.01 * best.standard_error, work=math.inf)}
     assert (found[best.method].epsilon, found[best.method].users, found[best.method].periods) == (1.0, 100_000, 4)
     assert found[best.method].late
-    worse = reach(question, 1e-6, seconds=60)
+    worse = reach(question, 1e-6, work=math.inf)
     assert {(one.epsilon, one.users, one.periods, one.late) for one in worse} == {(None, None, None, True)}
+
+
+def test_what_is_reached_depends_on_counts_and_on_no_clock(monkeypatch):
+    """Seen to fail with a limit of .8 processor seconds."""
+    question = Question(users=20_000, periods=30)
+    found, wanted = [], 1.5 * plan(question).predictions[0].standard_error
+    for slow in (0.0, 100.0):
+        ticks = count(0.0, slow)
+        monkeypatch.setattr("time.process_time", lambda: next(ticks))  # noqa: B023
+        found.append(reach(question, wanted))
+    assert found[0] == found[1]
+    assert any(one.epsilon and not one.late for one in found[0])
+    assert all(one.late for one in reach(question, wanted, work=0))
 
 
 def test_simulated_numbers_have_no_more_digits_than_hold():
@@ -235,7 +249,7 @@ def test_simulated_numbers_have_no_more_digits_than_hold():
 def test_what_reaches_an_error_does_and_a_little_less_does_not(question, wanted):
     """By 6 %; where reports are mixed, whose amplification may be 3 % too careful, by a sixth."""
     numbers = 0
-    for one in reach(question, wanted, seconds=60):
+    for one in reach(question, wanted, work=math.inf):
         method, worse = of(one.method, question), 1.17 if ", shuffled" in one.method else 1.06
         for name, value in (("epsilon", one.epsilon), ("users", one.users), ("periods", one.periods)):
             if value in (None, 10_000) or method.simulated or (name == "periods" and question.trust != "nobody"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,6 @@ from click.core import ParameterSource
 
 from evolvingdp.book.files import Command, one_line
 from evolvingdp.planning.question import STATISTICS, Question, check_used
-
-_TOGETHER = 1.0  # processor seconds of an answer and of the way back: with what is loaded before, less than two
 
 
 def _number(whole: bool) -> Callable[[str], float]:
@@ -71,9 +68,7 @@ def answered(question: Question, error: float | None = None, machine: bool = Fal
     from evolvingdp.planning import planner
     from evolvingdp.planning.shown import text
 
-    start = time.process_time()
     answer = planner.plan(question)
     if error is not None:
-        left = max(0.2, _TOGETHER - (time.process_time() - start))
-        answer = dataclasses.replace(answer, reached=planner.reach(question, error, left))
+        answer = dataclasses.replace(answer, reached=planner.reach(question, error))
     return json.dumps(answer.as_json(), indent=1) if machine else text(answer, error)
