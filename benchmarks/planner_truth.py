@@ -20,7 +20,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import protocol as thresh_protocol
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.reserve import Reserve
-from evolvingdp.evolving.streams import WordStream, sampled
+from evolvingdp.evolving.streams import BitStream, WordStream, sampled
 from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning import local
 from evolvingdp.planning.planner import METHODS
@@ -34,21 +34,26 @@ Array = NDArray[np.float64]
 Truth = Callable[[Question, Any, int], Array]  # question, settings, seed of a run -> errors
 
 
+def bits(question: Question, rng: np.random.Generator) -> BitStream:
+    """Users whose readings are drawn afresh from the shares that a prediction has."""
+    return BitStream.make([question.users], local.moving(question, rng), question.readings)
+
+
 def _data(question: Question, seed: int) -> tuple[Any, Array]:
     """A stream, and the users' own shares in each period, (periods, words); of a bit that of ones alone.
 
     The first word of a list has the share that moves, the others divide the rest evenly.
     """
-    rng, bits = stream(seed, "moves"), stream(seed, "bits")
+    rng, drawn = stream(seed, "moves"), stream(seed, "bits")
     periods = range(1, question.periods + 1)
     if question.statistic == "mean":
-        data: Any = local.bits(question, rng)
-        own = np.array([[data.counts(epoch, bits).mean()] for epoch in periods])
+        data: Any = bits(question, rng)
+        own = np.array([[data.counts(epoch, drawn).mean()] for epoch in periods])
     else:
         values, which = np.unique(local.moving(question, rng), return_inverse=True)
         rest = np.repeat((1 - values)[:, None] / (question.items - 1), question.items - 1, axis=1)
         data = WordStream.make([question.users], np.column_stack([values, rest]), [which], question.readings)
-        own = np.array([data.histograms(epoch, bits).mean(axis=0) for epoch in periods])
+        own = np.array([data.histograms(epoch, drawn).mean(axis=0) for epoch in periods])
     return data, own / question.readings
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from planner_truth import bits
 
 from evolvingdp.core.reports import Subset
 from evolvingdp.core.seeds import stream
@@ -21,7 +22,7 @@ from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving import choosing, split_users
 from evolvingdp.notebooks.evolving.choosing import random_means
 from evolvingdp.planning import planner
-from evolvingdp.planning.local import bits, moving
+from evolvingdp.planning.local import moving
 from evolvingdp.planning.question import Question
 
 METHODS = ("tuned", "detected", "reserve", "once", "smoothed")

@@ -15,9 +15,7 @@ from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
 from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
-from evolvingdp.planning.question import SHARES, Question
-
-SO_FAR = ("cumulative",)
+from evolvingdp.planning.question import SHARES, SO_FAR, Question
 
 
 def moved(question: Question, gaussian: bool = False) -> float:

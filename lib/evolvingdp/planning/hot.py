@@ -8,7 +8,6 @@ together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from evolvingdp.core.noise import Array, IntegerNoise, Laplace
 from evolvingdp.core.sampling import binomial_sf
 from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.curated import needs_delta
-from evolvingdp.planning.question import Question
+from evolvingdp.planning.question import PERIOD, SO_FAR, Question
 from evolvingdp.sparse_vector.above_threshold import KINDS, SPLITS, AboveThreshold
 from evolvingdp.sparse_vector.calibration import calibrate
 from evolvingdp.sparse_vector.histograms import HISTOGRAMS, SHOWN, Histogram, histogram
@@ -51,10 +50,10 @@ def _ordinary(users: int, usual: float) -> tuple[Array, Array]:
     return counts, chances
 
 
-def _quiet(question: Question, made: Made, sf: Callable[[Array], Array], held: bool) -> Made:
-    """`made` with the lowest threshold that is quiet, its own at least where it asks only of items that are `held`.
-
-    `sf(z)`: the chance of a yes z below the threshold, the same for all items."""
+def _quiet(question: Question, made: Made) -> Made:
+    """`made` with the lowest threshold that is quiet, its own at least where it asks only of items that somebody holds."""
+    sf = made.crossing if isinstance(made, AboveThreshold) else made.noise.sf  # the chance of a yes z below the threshold
+    held = made.unlisted if isinstance(made, ThresholdMonitorEvolving) else made.stable
     counts, chances = _ordinary(question.users, question.usual)
     if held:
         counts, chances = counts[counts > 0], chances[counts > 0]
@@ -70,27 +69,29 @@ def _quiet(question: Question, made: Made, sf: Callable[[Array], Array], held: b
     return replace(made, threshold=float(math.ceil(found)) if isinstance(made.noise, IntegerNoise) else found)
 
 
-def _monitors(question: Question, made: list[ThresholdMonitorEvolving]) -> ThresholdMonitorEvolving:
-    """Of several the one that finds most; a user holds one item a period."""
-    quiet = [_quiet(question, one, one.noise.sf, one.unlisted) for one in made]
-    return min(quiet, key=lambda one: _weight(question, one))
+def _weight(question: Question, made: Made) -> float:
+    """From which all hot items are found, in users, of whom one holds one item a period."""
+    if isinstance(made, ThresholdMonitorEvolving):
+        return smallest_group(made, question.events, 1 - BETA / 2)
+    return made.error(question.events, BETA)
 
 
-def _weight(question: Question, made: ThresholdMonitorEvolving) -> float:
-    return smallest_group(made, question.events, 1 - BETA / 2)
+def _best(question: Question, made: list[Made]) -> Made:
+    """The one that finds most, each at its quiet threshold."""
+    return min((_quiet(question, one) for one in made), key=lambda one: _weight(question, one))
 
 
 def _listed(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part
     laws = calibrate(*size), calibrate(*size, moved=question.periods)
-    return _monitors(question, [ThresholdMonitorEvolving.calibrated(law, 0.0) for law in laws])
+    return _best(question, [ThresholdMonitorEvolving.calibrated(law, 0.0) for law in laws])
 
 
 def _stable(question: Question) -> ThresholdMonitorEvolving:
     _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part, question.periods
-    return _monitors(question, [stable_monitor(*size, noise) for noise in NOISES])
+    return _best(question, [stable_monitor(*size, noise) for noise in NOISES])
 
 
 def _repeated(question: Question) -> AboveThreshold:
@@ -101,21 +102,18 @@ def _repeated(question: Question) -> AboveThreshold:
     made.append(AboveThreshold.calibrated(*size, 0.0, kind="gaussian", moved=moved))
     made.append(AboveThreshold.stable_gaussian(*size, moved))
     made += [AboveThreshold.stable_one(*size, moved, split=split) for split in SPLITS]
-    quiet = [_quiet(question, one, one.crossing, one.stable) for one in made]
-    return min(quiet, key=lambda one: one.error(question.events, BETA))
+    return _best(question, made)
 
 
 def _histogram(question: Question) -> Histogram:
     """Of the kind that finds most."""
     size = question.epsilon, needs_delta(question), question.of_a_unit, question.items
-    made = [histogram(*size, kind=kind) for kind in HISTOGRAMS]
-    quiet = [_quiet(question, one, one.noise.sf, one.stable) for one in made]
-    return min(quiet, key=lambda one: one.error(question.events, BETA))
+    return _best(question, [histogram(*size, kind=kind) for kind in HISTOGRAMS])
 
 
-def _expected(question: Question, weight: float) -> Expected:
-    """Of a method that finds items from this weight on."""
-    found = weight / question.users
+def _expected(question: Question, settings: Any) -> Expected:
+    """Of a method that finds items from a weight on."""
+    found = (weight := _weight(question, settings)) / question.users
     if found > 1:
         raise CannotServeError("more than all users would have to hold an item", f"--users {rounded(weight):.0f}")
     return Expected(None, found, found_from=found)
@@ -151,15 +149,11 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     return Expected.normal(size, found_from=found, note=note)
 
 
-def _method(name: str, settle: Any, weight: Any) -> Method:
-    return Method(name, HOT, settle, lambda q, made: _expected(q, weight(q, made)), "curator", ("period",))
-
-
 METHODS = [
-    _method("ThresholdMonitor", _listed, _weight),
-    _method("StableMonitor", _stable, _weight),
-    _method("AboveThreshold, repeated", _repeated, lambda q, made: made.error(q.events, BETA)),
-    _method("a histogram in every period", _histogram, lambda q, made: made.error(q.events, BETA)),
+    Method("ThresholdMonitor", HOT, _listed, _expected, "curator", PERIOD),
+    Method("StableMonitor", HOT, _stable, _expected, "curator", PERIOD),
+    Method("AboveThreshold, repeated", HOT, _repeated, _expected, "curator", PERIOD),
+    Method("a histogram in every period", HOT, _histogram, _expected, "curator", PERIOD),
     Method("stable histogram", ("words",), _shown, _shown_expected, "curator"),
-    Method("stable histogram, once at the end", ("words",), _shown_once, _shown_expected, "curator", ("cumulative",)),
+    Method("stable histogram, once at the end", ("words",), _shown_once, _shown_expected, "curator", SO_FAR),
 ]

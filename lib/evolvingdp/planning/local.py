@@ -26,14 +26,13 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.constants import most_users, unit
 from evolvingdp.evolving.rivals.choosing import filled, voted
 from evolvingdp.evolving.rivals.once import Once
-from evolvingdp.evolving.rivals.reserve import Reserve
-from evolvingdp.evolving.streams import BitStream, steps
+from evolvingdp.evolving.rivals.reserve import Crews, Reserve
+from evolvingdp.evolving.streams import steps
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
-from evolvingdp.planning.question import SHARES, Question
+from evolvingdp.planning.question import PERIOD, SHARES, Question
 from evolvingdp.planning.shuffled import Mixed
 
-PERIOD = ("period",)
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 12_000  # periods that a prediction simulates, of all its runs
 _MOST_RUNS, _FEW_RUNS = 250, 5
@@ -55,12 +54,6 @@ def moving(question: Question, rng: Generator) -> Array:
         level = min(1.0, max(0.0, level + by))
         changes[int(place)] = level
     return steps(question.periods, question.level, changes)
-
-
-@checks.draws
-def bits(question: Question, rng: Generator) -> BitStream:
-    """Users whose readings are drawn afresh from `moving`."""
-    return BitStream.make([question.users], moving(question, rng), question.readings)
 
 
 def _moving(question: Question, runs: int) -> Array:
@@ -255,20 +248,16 @@ def _followed(question: Question, estimates: Array, shares: Array, online: bool 
 
 
 def _called_expected(question: Question, settings: Reserve, streams: int = 0) -> Expected:
-    """Of crews that are called, as `reserve.Server` calls them, in all runs at once."""
+    """Of crews that are called, in all runs at once."""
     shares, reports, told = _told(question, settings.once, runs := _runs(question, streams))
     uniform, report = stream(0, "planner", "crews").random(shares.shape), settings.report
-    crews = np.array([*settings.parts[1:], 0])
-    watch, found, (called, since) = Watch(question.periods, 1, series=runs), [], np.zeros((2, runs), dtype=np.int64)
+    watch, crews, found = Watch(question.periods, 1, series=runs), Crews(settings.parts[1:], runs), []
     for period, (share, many, one) in enumerate(zip(shares, reports, told, strict=True)):
         watch.tell(one[:, None], many, report.largest_variance)
-        changed = (called == 0) | watch.explained & (watch.start >= since)
-        if (asked := changed & (called < len(crews) - 1)).any():
-            more = np.where(asked, crews[called], 0)
+        if (more := crews.call(watch)).any():
             both = np.nan_to_num(one) * many + np.nan_to_num(_estimates(report, uniform[period], more, share)) * more
             with np.errstate(invalid="ignore"):
                 watch.tell((both / (many + more))[:, None], many + more, report.largest_variance, again=True)
-            called, since = called + asked, np.where(asked, period + 1, since)
         found.append(watch.estimate[:, 0])
     return _followed(question, np.array(found), shares)
 

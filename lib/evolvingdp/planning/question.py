@@ -16,6 +16,7 @@ SHARES = STATISTICS[:2]
 TRUST = ("nobody", "shuffler", "curator")
 UNITS = ("report", "period", "user")
 TARGETS = ("period", "window", "cumulative")
+PERIOD, SO_FAR = TARGETS[:1], TARGETS[2:]
 
 
 def _ask(

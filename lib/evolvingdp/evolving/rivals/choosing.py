@@ -36,7 +36,7 @@ from evolvingdp.core.detection import Watch, detect_many
 from evolvingdp.evolving import thresh_simulation
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.once import Once
-from evolvingdp.evolving.rivals.reserve import Reserve
+from evolvingdp.evolving.rivals.reserve import Crews, Reserve
 from evolvingdp.evolving.streams import BitStream, drift
 from evolvingdp.evolving.thresh import Thresh
 
@@ -267,15 +267,12 @@ def _turns(horizon: int) -> Array:
 def _watched(settings: Once, means: Array, waiting: list[int]) -> Run:
     (horizon, streams), (variances, reports, told) = means.shape, _estimates(settings, means)
     watch, rows, turns = Watch(horizon, 1, false_alarm=_SEEN, series=streams), np.arange(streams), _turns(horizon)
-    crews, called, since = np.array([*waiting, 0]), *np.zeros((2, streams), dtype=np.int64)
-    sums, held = np.zeros((2, horizon + 1, streams))
+    crews, (sums, held) = Crews(waiting, streams), np.zeros((2, horizon + 1, streams))
     bias, error = np.zeros((2, horizon, streams))
     for place in range(horizon):
         watch.tell(told[place, :, None], reports[place], variances[place, :, None])
-        asked = (called < len(waiting)) & ((called == 0) | (watch.explained & (watch.start >= since)))
-        if asked.any():
-            reports[place] += np.where(asked, crews[called], 0)
-            called, since = called + asked, np.where(asked, place + 1, since)
+        if (asked := crews.call(watch)).any():
+            reports[place] += asked
             more = means[place] + turns[place] * np.sqrt(variances[place] / reports[place])
             watch.tell(more[:, None], reports[place], variances[place, :, None], again=True)
         sums[place + 1], held[place + 1] = sums[place] + means[place] * reports[place], held[place] + reports[place]

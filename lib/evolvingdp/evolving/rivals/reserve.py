@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -96,11 +97,28 @@ class Release:
     crews_left: int
 
 
+class Crews:
+    """How many of these `crews`, by size, are `called` in each of so many series, and `since` which epoch the last one."""
+
+    def __init__(self, crews: Sequence[int], series: int = 1) -> None:
+        self.crews = np.array([*crews, 0], dtype=float)
+        self.called, self.since = np.zeros((2, series), dtype=np.int64)
+
+    def call(self, watch: Watch) -> NDArray[np.float64]:
+        """Users who report in the last epoch, too, (series,): the first crew in epoch 1, and the next one wherever the last
+        segment begins after the last call."""
+        asked = (self.called == 0) | watch.explained & (watch.start >= self.since)
+        asked &= self.called < len(self.crews) - 1
+        users = np.where(asked, self.crews[self.called], 0)
+        self.called, self.since = self.called + asked, np.where(asked, watch.epoch, self.since)
+        return users
+
+
 class Server:
     """Who is called, and what is estimated: from reports alone."""
 
     def __init__(self, settings: Reserve) -> None:
-        self.settings, self.called, self.since = settings, 0, 0
+        self.settings, self.crews = settings, Crews(settings.parts[1:])
         looked = np.array([1]) if settings.n_words == 2 else None
         self.watch = Watch(settings.horizon, settings.n_words, looked)
 
@@ -110,22 +128,13 @@ class Server:
         variance = report.largest_variance if report.n_values == 2 else report.largest_together
         self.watch.tell(report.estimates(sums, reports)[None], reports, variance, again)
 
-    @property
-    def crew(self) -> int | None:
-        """The crew that is called in the last epoch, from 0."""
-        crews = len(self.settings.parts) - 1
-        changed = self.watch.explained[0] and self.watch.start[0] >= self.since
-        return self.called if (changed or not self.called) and self.called < crews else None
-
-    def join(self, reports: int, sums: NDArray[np.int64]) -> None:
-        """All reports of the last epoch, with those of the crew that was called."""
-        self.called, self.since = self.called + 1, self.watch.epoch
-        self.add(reports, sums, again=True)
+    def call(self) -> int:
+        """The crew that is called in the last epoch, from 1; 0 for none."""
+        return int(self.crews.called[0]) if self.crews.call(self.watch)[0] else 0
 
     def release(self) -> Release:
-        watch = self.watch
-        left = len(self.settings.parts) - 1 - self.called
-        called = self.since == watch.epoch
+        watch, called = self.watch, bool(self.crews.since[0] == self.watch.epoch)
+        left = len(self.settings.parts) - 1 - int(self.crews.called[0])
         return Release(watch.epoch, watch.estimate[0], float(watch.reports[0]), int(watch.start[0]) + 1, called, left)
 
 
@@ -153,8 +162,8 @@ def start(settings: Reserve, rng: np.random.Generator) -> State:
 def step(
     settings: Reserve, state: State, counts: NDArray[np.integer], public: np.random.Generator, private: np.random.Generator
 ) -> tuple[State, Release]:
-    """An epoch in which user i holds word v counts[i, v] times, (n_users, n_words), once or more in all. Everybody's counts
-    are checked before any report. `public` draws hash functions and rows."""
+    """An epoch in which users hold `counts`, as in `once.step`. Everybody's are checked before any report. `public` draws
+    hash functions and rows."""
     checks.state(state, State, settings)
     server = copy.deepcopy(state.server)
     if (epoch := server.watch.epoch + 1) > settings.horizon:
@@ -167,9 +176,9 @@ def step(
 
     reports, sums = reported(epoch)
     server.add(reports, sums)
-    if (crew := server.crew) is not None:
-        more, joined = reported(-crew - 1)
-        server.join(reports + more, sums + joined)
+    if crew := server.call():
+        more, joined = reported(-crew)
+        server.add(reports + more, sums + joined, again=True)
     return State(server, state.roles, settings), server.release()
 
 
@@ -192,7 +201,7 @@ def run(
 
 @checks.draws
 def simulate(settings: Reserve, stream: BitStream | WordStream, rng: np.random.Generator) -> list[Release]:
-    """The same law at a cost that does not grow with the number of users."""
+    """The law of `run`, at any number of users."""
     same_sizes(settings, stream)
     dealt, left = [], stream.sizes  # how many of each group a lot deals to each of the parts
     for part in settings.parts:
@@ -205,8 +214,8 @@ def simulate(settings: Reserve, stream: BitStream | WordStream, rng: np.random.G
     server, releases = Server(settings), []
     for epoch in epochs:
         server.add(reports[epoch - 1], sums[epoch - 1])
-        if (crew := server.crew) is not None:
-            joined = draw_sums(settings.report, stream, np.array([epoch]), dealt[1 + crew][:, None], rng)[0]
-            server.join(reports[epoch - 1] + settings.parts[1 + crew], sums[epoch - 1] + joined)
+        if crew := server.call():
+            joined = draw_sums(settings.report, stream, np.array([epoch]), dealt[crew][:, None], rng)[0]
+            server.add(reports[epoch - 1] + settings.parts[crew], sums[epoch - 1] + joined, again=True)
         releases.append(server.release())
     return releases
