@@ -109,6 +109,13 @@ def test_rare_events_are_not_given_up_for_common_ones():
     assert min(bounds) > 0.9
 
 
+def test_what_an_audit_prints_has_no_table_of_its_inputs():
+    tables = [np.zeros(50, dtype=int), np.ones(50, dtype=int)]
+    found = auditor.audit(lambda table, rng: int(table[0] ^ (rng.random() < 0.3)), tables, stream(0, "table"), runs=100)
+    assert len(repr(found)) < 150
+    assert {int(each[0]) for each in found.inputs} == {0, 1}
+
+
 def test_a_tenth_too_little_noise_is_caught_from_outside():
     right, mutant = (
         auditor.audit(failures.noisy_count(Laplace(scale)), (0, 1), stream(0, "tenth"), runs=40_000) for scale in (1.0, 0.9)

@@ -175,8 +175,8 @@ class Release(NamedTuple):
     them: each is rounded to it, by at most half a step, `unit` / 2.
 
     `standard_error` is that of the noise, exactly, and of what samples that are left out add if samples are independent
-    with one mean and variance range^2/4.  `bias`: what the latter can be for any users and values; the whole range where
-    blocks are projected.
+    with one mean and variance range^2/4; infinite while `samples` is 0.  `bias`: what the latter can be for any users and
+    values; the whole range where blocks are projected.
     """
 
     estimate: float

@@ -185,6 +185,7 @@ class UserMean(Settings):
         error += 0.25 * scale**2 * out
         error /= over
         np.sqrt(error, out=error)
+        error[samples == 0] = math.inf
         estimate /= over
         estimate += self.first_estimate
         out *= scale if self.alike else 0.5 * scale
@@ -241,7 +242,7 @@ class UserMean(Settings):
                 error = variance * self.noise.variance * self.unit**2
         scale, out = self.high - self.low, (step - used) / step
         over, bias = (used or 1, scale * out) if self.alike else (step, 0.5 * scale * out)
-        deviation = math.sqrt((error / over + 0.25 * scale**2 * out) / over)
+        deviation = math.sqrt((error / over + 0.25 * scale**2 * out) / over) if used else math.inf
         after = (self, noises, users, step, kept, used, total, moved, error)
         told = (self.first_estimate + moved / over, deviation, bias, used, step - kept)
         return tuple.__new__(State, after), tuple.__new__(Release, told)  # half the time of their constructors

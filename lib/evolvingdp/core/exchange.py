@@ -169,7 +169,8 @@ class Client:
     round: Round
 
     def send(self, value: Any, rng: np.random.Generator) -> bytes:
-        """A report of `value`: epsilon, each time."""
+        """A report of `value`: epsilon, each time. Many at once:
+        `Server(round, n, round.report.collect(places, public, private))`."""
         return self.round.tag + self.round.encode(value, rng)
 
 

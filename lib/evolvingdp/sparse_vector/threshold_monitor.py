@@ -104,7 +104,7 @@ class ThresholdMonitorEvolving:
     ) -> tuple[State, NDArray[np.bool_]]:
         """A time step of Theorem 4.7: all queries "holds x", x < `n_elements`, of users who hold `inputs` (n_users,).
 
-        Who may hold nothing is asked by `step_held`.
+        Who may hold nothing is asked by `step_held`: an element that stands for nothing is reported, and deletes everybody.
         """
         checks.state(state, State, self)
         checks.integer_at_least(1, n_elements=n_elements)

@@ -23,7 +23,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ class Bound:
     epsilon: float
     delta: float
     confidence: float
-    inputs: tuple[Any, Any]
+    inputs: tuple[Any, Any] = field(repr=False)
     event: str
     hits: tuple[int, int]
     runs: int
