@@ -10,6 +10,7 @@ from bs4 import BeautifulSoup
 from sphinx.util.inventory import InventoryFile
 
 from evolvingdp.book.rendering import api
+from evolvingdp.continual_mean import Blocks
 from evolvingdp.evolving import heavy_simulation, protocol, thresh_simulation
 from evolvingdp.evolving.rivals import once, reserve
 from support import REPOSITORY
@@ -60,6 +61,13 @@ def test_the_comment_beside_a_field_is_shown_without_what_a_type_checker_reads()
     assert api._FIELD.findall("\n".join(f"    {field}" for field in fields)) == [("one", "users"), ("two", "the best")]
 
 
+def test_an_entry_by_the_way_says_in_code_what_it_takes():
+    assert api._call("once.step", once.step) == "    step(settings, state, counts, public, private)"
+    long = api._call("continual_mean.Blocks", Blocks).splitlines()
+    assert long[0].startswith("    Blocks(n_users, samples_per_user, epsilon, delta=0.0,")
+    assert max(map(len, long)) <= 88
+
+
 def test_a_page_shows_a_class_whole_and_one_by_the_way_in_a_sentence(built_book):
     html = built_book.root / "_build" / "html" / "book" / "api" / "heavy_hitters.html"
     page = BeautifulSoup(html.read_text(), "html.parser")
@@ -68,9 +76,8 @@ def test_a_page_shows_a_class_whole_and_one_by_the_way_in_a_sentence(built_book)
     assert "leaf_share: of the users report whole words" in [item.text for item in tree.select("li")]
     assert "users" in tree.find(id="evolvingdp.heavy_hitters.TreeHist.level_error").parent.dd.text
     assert "(" not in bits.dt.text
-    assert bits.dd.text.strip() == (
-        "What the server holds: ones int64 (cohorts, bits), and how many reports it had of each cohort."
-    )
+    assert bits.dd.p.text == "What the server holds: ones int64 (cohorts, bits), and how many reports it had of each cohort."
+    assert bits.dd.pre.text.strip() == "BitCounts(ones, n_reports)"
     assert page.find(id="evolvingdp.heavy_hitters.Rappor")
     assert not page.find(id="evolvingdp.heavy_hitters.Rappor.one_shot")
     assert not page.find(id="evolvingdp.heavy_hitters.TreeHist.dealt")

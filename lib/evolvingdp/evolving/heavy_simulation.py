@@ -1,4 +1,4 @@
-"""HEAVYTHRESH simulated at a cost that does not grow with the number of users, where all users of a group vote alike.
+"""HEAVYTHRESH simulated at any number of users, where all of a group vote alike.
 
 The maximum of w correlated coordinates has no closed law; Hoeffding's inequality decides how a group votes: each signed
 mean is within u of its expectation but for a probability exp(-ell u^2 / 4). The law of the simulation differs from that of

@@ -1,4 +1,4 @@
-"""THRESH simulated exactly, at a cost that does not grow with the number of users.
+"""THRESH simulated exactly, at any number of users.
 
 Users of a group are exchangeable: what matters is how many have had r ones at the last update and have cast v truthful
 votes. They vote by the tails of a binomial law, and in an update their new counts follow that law given their votes. Only

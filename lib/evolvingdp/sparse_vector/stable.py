@@ -37,8 +37,8 @@ def stable_monitor(
     """The monitor of the lowest threshold with this `noise`; "best": the one that finds `n_events` smallest groups, as
     `smallest_group`. `reports`: of a user; `moved`: steps in which a user holds anything.
 
-    All reports of all steps together are (`epsilon`, `delta`)-private for replacement of one user's inputs in all steps; the
-    monitor's `delta(epsilon)` computes it anew from what it holds.  Raises ValueError for parameters out of range.
+    The monitor's `delta(epsilon)` computes its guarantee anew from what it holds.  Raises ValueError for parameters out of
+    range.
     """
     check_privacy(epsilon, delta)
     checks.integer_at_least(1, reports=reports, moved=moved)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -16,6 +17,7 @@ from sphinx.ext.autodoc import ALL
 
 from evolvingdp.book.numerals import readable
 
+_WIDTH = 84  # letters of a line of code
 _CODE = re.compile(r"(`[^`]+`|\$[^$]+\$|\*\*[^*]+\*\*)")
 _FIELD = re.compile(r"^    ([a-z]\w*): [^#\n]*#\s*(?:type: ignore\S*\s*#\s*)?((?!\s*type: )\S.*)$", re.MULTILINE)
 
@@ -30,14 +32,22 @@ def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: li
     elif doc.startswith(f"{name.split('.')[-1]}("):  # a dataclass's own
         doc = ""
     if what != "module" and brief:
-        doc = _summary(doc)
+        doc = _summary(doc) + (f"\n\n{_call(name, thing)}" if what in ("function", "class") else "")
     elif what in ("class", "exception"):
         doc += "\n\n" + "\n".join(f"- `{field}`: {told}" for field, told in _FIELD.findall(inspect.getsource(thing)))
     lines[:] = as_rst(doc).split("\n")
 
 
+def _call(name: str, thing: Any) -> str:
+    """What it takes, names and defaults, as a line of code, which adds no words to a page."""
+    taken = inspect.signature(thing)
+    names = [each.replace(annotation=each.empty) for each in taken.parameters.values()]
+    call = f"{name.rpartition('.')[2]}{taken.replace(parameters=names, return_annotation=taken.empty)}"
+    return textwrap.indent(textwrap.fill(call, _WIDTH, subsequent_indent="    "), "    ") if names else ""
+
+
 def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
-    """Names and defaults; an entry of one sentence has none."""
+    """Names and defaults; an entry of one sentence has them as code below it."""
     return ("", "") if _by_the_way(what, name, options) else None
 
 

@@ -259,7 +259,7 @@ def _held(settings: Once, values: Any) -> Callable[[int], NDArray[np.int64]]:
 
 @checks.draws
 def simulate(settings: Once, stream: BitStream | WordStream, rng: np.random.Generator) -> Tally:
-    """The same law at a cost that does not grow with the number of users."""
+    """The law of `run`, at any number of users."""
     same_sizes(settings, stream)
     reports = settings.lots.split(stream.sizes, rng)
     return Tally(reports.sum(axis=0), draw_sums(settings.report, stream, settings.lots.epochs, reports, rng))
