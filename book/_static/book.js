@@ -68,4 +68,10 @@
     cell.classList.toggle("phrase", cell.textContent.length > 20);
   }));
   window.addEventListener("load", tables);
+  const erratum = () => { // who follows a link to an erratum finds it open
+    const heading = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    heading?.closest("section")?.querySelector(":scope > details.erratum")?.setAttribute("open", "");
+  };
+  window.addEventListener("load", erratum);
+  window.addEventListener("hashchange", erratum);
 })();

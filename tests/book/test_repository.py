@@ -174,7 +174,9 @@ def test_errata_code_and_tests_carry_the_same_ids():
     folders = {"HH": "heavy_hitters", "EV": "evolving", "CM": "continual_mean", "SV": "sparse_vector"}
     for erratum, entry in entries.items():
         found = re.search(
-            r"\n\n- \*\*Printed\*\* \(.+?\): .+\n- \*\*Used(?:\*\* \((.+?)\):|:\*\*) .+(?:\n  .+)*\n- \*\*Why:\*\* .", entry
+            r"\n\n:::\{dropdown\} .+\n:class-container: erratum\n\n"
+            r"- \*\*Printed:\*\* .+\n- \*\*Used(?:\*\* \((.+?)\):|:\*\*) .+\n- \*\*Why:\*\* .+\n:::\n",
+            entry,
         )
         assert found, f"{erratum} lacks what is printed (where), used (in which files) instead, or why"
         listed = {f"{folders[erratum[2:4]]}/{name}" for name in re.findall(r"`([a-z_/]+\.py)`", found[1] or "")}
@@ -185,7 +187,7 @@ def test_errata_code_and_tests_carry_the_same_ids():
 def test_errata_are_listed_by_severity_and_located_as_the_papers_are():
     """The index at the top has every erratum once, under one severity; none is located by lines of our text."""
     page = (REPOSITORY / "book" / "errata.md").read_text()
-    entries = re.findall(r"^\((e-\w+-\d+)\)=\n### (E-\w+-\d+): .*\n\n- \*\*Printed\*\* \((.*?)\): ", page, re.MULTILINE)
+    entries = re.findall(r"^\((e-\w+-\d+)\)=\n### (E-\w+-\d+): .*\n\n:::\{dropdown\} (.*)\n", page, re.MULTILINE)
     assert len(entries) == page.count("\n### E-")
     assert [erratum.lower() for _, erratum, _ in entries] == [anchor for anchor, _, _ in entries]
     index = page.split("## By severity")[1].split("\n(errata-in-common)=")[0]
