@@ -9,11 +9,16 @@ import pandas as pd
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from scipy import stats
 
-from evolvingdp.book.style import INKS
+from evolvingdp.book.style import INKS, t95
 from evolvingdp.book.words import short
 
 SCORES = ("precision", "recall", "f1")
 LEAST = 0.002  # a list without a fault is drawn here
+
+
+def share95(scores: Any) -> Any:
+    """Student's 95% interval of the mean of scores, none of which is above 1."""
+    return np.clip(t95(scores), 0.0, 1.0)
 
 
 def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[str], ours: tuple[str, ...]) -> dict[str, int]:

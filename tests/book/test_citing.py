@@ -21,7 +21,7 @@ from evolvingdp.book import bundle, citing, latex
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.rendering.ext import Linked
 from evolvingdp.book.result import Figure
-from evolvingdp.book.style import INCHES, LETTERS, canvas, house
+from evolvingdp.book.style import COLUMN, INCHES, LETTERS, canvas, house, names_beside
 from support import REPOSITORY
 
 RECORD = {
@@ -112,6 +112,18 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
     assert list(entries(inside["xx-drawing.bib"].decode())) == ["evolving-privacy-xx-drawing"]
     for words in ("A caption.", "A drawing.", RECORD["command"], RECORD["commit"]):
         assert words in inside["README.txt"].decode()
+
+
+def test_in_a_printed_column_names_beside_lines_become_a_legend_that_tells_two_grey_lines_apart():
+    token = COLUMN.set("some-figure")
+    try:
+        figure, ax = canvas()
+        for place, marker in enumerate("sD"):
+            ax.plot([1, 2], [place, place], marker, label=marker, color="0.5")
+        names_beside(ax, {"s": 0.0, "D": 1.0, "beside": 2.0}, dict.fromkeys(("s", "D", "beside"), "0.5"))
+    finally:
+        COLUMN.reset(token)
+    assert [handle.get_marker() for handle in figure.named.values()] == ["None", "D", "s"], "highest first"
 
 
 def test_every_printed_figure_has_its_width_embedded_fonts_and_letters_of_a_printed_size_inside_the_page(built_book):

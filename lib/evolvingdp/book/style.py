@@ -126,7 +126,9 @@ def headline(figure: Canvas, message: str) -> None:
 def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
     """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is."""
     if COLUMN.get():
-        named = {name: Line2D([], [], color=colours[name]) for name in sorted(ends, key=lambda name: -ends[name])}
+        drawn = {line.get_label(): line for line in ax.lines}  # with their markers: two may be grey
+        order = sorted(ends, key=lambda name: -ends[name])
+        named = {name: drawn.get(name) or Line2D([], [], color=colours[name]) for name in order}
         ax.figure.named = getattr(ax.figure, "named", {}) | named
         return
     scale = ax.yaxis.get_transform().transform
