@@ -128,7 +128,8 @@ def budget_section(root: Path) -> str:
         for _, row in table.iterrows()
     ]
     said = "\n".join(f"- {sentence}" for sentence in broken(table))
-    return f"{markdown(pd.DataFrame(body, columns=['method', 'stated', 'found']))}\n\n{said}\n"
+    methods = markdown(pd.DataFrame(body, columns=["method", "stated", "found"]))
+    return f"{said}\n\n::::{{dropdown}} What each method states, and what was found\n{methods}\n::::\n"
 
 
 def _how(row: Any) -> str:

@@ -46,7 +46,7 @@ def loop(root: Path, *_: object) -> str:
     """Raises OSError without loop.csv."""
     now = _rows(root / FOLDER / "loop.csv")
     at = next(iter(now[0]))
-    table = ["What a change of this book waits for:\n", f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
+    table = [f"| {at} | clock (s) | processor (s) |", "|---|--:|--:|"]
     table += [f"| {row[at]} | {row['clock (s)']} | {row['processor (s)']} |" for row in now if row["processor (s)"]]
     return "\n".join(map(readable, table)) + "\n\n{measured}`loop`\n"
 

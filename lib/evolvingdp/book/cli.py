@@ -296,7 +296,7 @@ def data(tables: str | None, out: str | None) -> None:
 @main.command(context_settings={"ignore_unknown_options": True}, add_help_option=False)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def plan(words: tuple[str, ...]) -> None:
-    """Which method for my problem: all methods of the book that can serve, with the error to expect.
+    """Which method for my problem: the methods that can serve, with the error to expect.
 
     Example: evolvingdp plan mean --users 500_000 --periods 365 --epsilon 1 --trust nobody
     """

@@ -51,7 +51,7 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--json", "machine", is_flag=True, help="For machines.")
 @one_line()
 def plan(machine: bool, error: float | None, **what: Any) -> None:
-    """Which method for my problem: all methods of the book that can serve, with the error to expect.
+    """Which method for my problem: the methods that can serve, with the error to expect.
 
     STATISTIC: mean (of numbers in [0, 1], or a share), frequencies (of a list of words), words (without a list), hot (which
     items many hold now).
