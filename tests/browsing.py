@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import http.server
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlparse
 
 import pytest
 from accessibility import DESKTOP, PHONE, STRUCTURE, examine
 from bs4 import BeautifulSoup
-from click.testing import CliRunner
-from filelock import FileLock
 from playwright.sync_api import Browser, Page
 
-from evolvingdp.book.checkout import Project
-from evolvingdp.book.cli import main
 from evolvingdp.book.files import PublishError
 from evolvingdp.book.rendering import offline
 
@@ -34,21 +27,6 @@ def chromium() -> str:
     except PublishError as error:
         assert not os.environ.get("CI"), "CI must have chromium"
         pytest.skip(f"browser tests need chromium: {error}")
-
-
-def in_thread(work: Callable[..., Any], *arguments: Any) -> Any:
-    """`work` in a thread of its own: playwright allows one browser session a thread, and the page tests hold this one's."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work, *arguments).result()
-
-
-def told(built_book: Project, command: str) -> Path:
-    """Run `evolvingdp COMMAND` on the built book, when no other process of tests does; the file that it says it wrote."""
-    with FileLock(built_book.root.with_suffix(".lock")), pytest.MonkeyPatch.context() as here:
-        here.setattr("evolvingdp.book.checkout.Project", lambda: built_book)
-        result = in_thread(CliRunner().invoke, main, [command])
-    assert result.exit_code == 0, result.output
-    return Path(result.stdout.strip().split(": ", 1)[1])
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

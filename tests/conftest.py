@@ -35,18 +35,24 @@ MADE = (
 )
 hypothesis.settings.register_profile("no clock", deadline=None)  # what an example takes is the machine's, not the code's
 hypothesis.settings.load_profile("no clock")
-PAGES = ("test_pages.py", "test_accessibility.py")  # look at the same visit of every page
+TOGETHER = {  # files whose tests look at the same visit of every page, and at what the same clone has made
+    "test_pages.py": "pages",
+    "test_accessibility.py": "pages",
+    "test_shown_commands.py": "commands",
+    "test_offline.py": "commands",
+}
+LONGEST = (*TOGETHER, "test_labels.py", "test_long_commands.py")
 
 
 class ByFile(LoadFileScheduling):
-    """A file's tests run in one process, and so do those of `PAGES` together.
+    """A file's tests run in one process, and so do those `TOGETHER`.
 
     A class, and not xdist's own groups: xdist 3.8 marks them where pytest 9.2 no longer looks, and says nothing.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return "pages" if Path(file).name in PAGES else file
+        return TOGETHER.get(Path(file).name, file)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -59,9 +65,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who builds the book starts at once, and who needs it comes last."""
+    """What takes longest starts at once, with what builds the book; who needs that, and is quick, comes last."""
     of_the_book = {item.path.name for item in items if "built_book" in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: (item.path.name not in PAGES, item.path.name in of_the_book))
+    place = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: (place.get(item.path.name, len(place)), item.path.name in of_the_book))
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
+import re
+import shutil
+import subprocess
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -13,9 +17,11 @@ import pytest
 from filelock import FileLock
 from playwright.sync_api import Browser, sync_playwright
 
-from browsing import Quiet, Visit, chromium, told, visited
+from browsing import Quiet, Visit, chromium, visited
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.rendering.offline import FLAGS, NAME
+from evolvingdp.book.rendering.build import STAMP
+from evolvingdp.book.rendering.offline import FLAGS, NAME, archive
+from fresh import cloned, printed, run
 
 
 @pytest.fixture(scope="session")
@@ -48,11 +54,30 @@ def unpacked(built_book: Project) -> Path:
     folder, whole = (built_book.root.with_name(name) for name in ("unpacking", "unpacked"))
     with FileLock(whole.with_suffix(".lock")):
         if not whole.exists():
-            with zipfile.ZipFile(told(built_book, "zip")) as book:
+            with zipfile.ZipFile(archive(built_book)) as book:
                 book.extractall(folder)
             folder.rename(whole)
     assert [path.name for path in whole.iterdir()] == [NAME]
     return whole / NAME
+
+
+@pytest.fixture(scope="session")
+def clone(built_book: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh clone, with the pages that this session rendered."""
+    chromium()
+    root = cloned(tmp_path_factory.mktemp("fresh") / "evolving-privacy")
+    shutil.copytree(built_book.root / "_build" / "html", root / "_build" / "html")  # and no zip that is being written
+    shutil.copy(built_book.root / "_build" / STAMP, root / "_build")
+    return root
+
+
+@pytest.fixture(scope="session")
+def typed(clone: Path) -> subprocess.CompletedProcess[str]:
+    """What all printed commands said, run there one after the other."""
+    script = printed(clone)
+    if not os.environ.get("NLTK_DATA"):
+        script = re.sub(r"evolvingdp data (brown|addresses)", "", script)  # would be downloaded
+    return run(clone, f"set -x\n{script}")
 
 
 @pytest.fixture(scope="session")
