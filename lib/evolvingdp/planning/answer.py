@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _USELESS = 0.29  # the standard error of a share that is guessed
 BETA = 0.05  # of what is missed, or listed and held by nobody
 RUNGS = (10, 11, 12, 14, 16, 18, 20, 22, 25, 28, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90)
-LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
+_LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
 
 
 def rounded(value: float, digits: int = 2, up: bool = True) -> float:
@@ -56,8 +56,8 @@ class Expected:
     note: str = ""
 
     @classmethod
-    def normal(cls, standard_error: float, **more: Any) -> Expected:
-        return cls(standard_error, 1.959963984540054 * standard_error, **more)
+    def normal(cls, standard_error: float, laplace: bool = False, **more: Any) -> Expected:
+        return cls(standard_error, (_LAPLACE_95 if laplace else 1.959963984540054) * standard_error, **more)
 
     @property
     def rank(self) -> float:
@@ -80,6 +80,7 @@ class Method:
     targets: tuple[str, ...] = ("period", "window", "cumulative")
     simulated: bool = False
     in_steps: bool = False  # of users and epsilon: `less`
+    of_a_user: bool = False  # whether it protects no less than all that a user ever sends
     mixed: Mixed | None = None  # what its reports are to a shuffler, where it gains by one
 
     def less(self, question: Question) -> Question:

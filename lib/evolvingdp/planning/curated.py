@@ -14,7 +14,7 @@ from evolvingdp.continual_mean.binary_mechanism import best_tree, calibrate
 from evolvingdp.continual_mean.prefix_sums import Buffered
 from evolvingdp.core import accounting
 from evolvingdp.core.noise import Gaussian, Laplace, Noise
-from evolvingdp.planning.answer import LAPLACE_95, CannotServeError, Expected, Method
+from evolvingdp.planning.answer import CannotServeError, Expected, Method
 from evolvingdp.planning.question import SHARES, SO_FAR, Question
 
 
@@ -43,8 +43,7 @@ def _fresh(question: Question, gaussian: bool) -> Noise:
 
 def _fresh_expected(question: Question, noise: Noise) -> Expected:
     error = math.sqrt(noise.variance / question.pooled) / question.users / question.a_period
-    single = isinstance(noise, Laplace) and question.pooled == 1
-    return Expected(error, LAPLACE_95 * error) if single else Expected.normal(error)
+    return Expected.normal(error, isinstance(noise, Laplace) and question.pooled == 1)
 
 
 def _sums(question: Question, gaussian: bool) -> tuple[Any, Noise]:

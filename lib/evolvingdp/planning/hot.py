@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from evolvingdp.core.noise import Array, IntegerNoise, Laplace
 from evolvingdp.core.sampling import binomial_sf
-from evolvingdp.planning.answer import BETA, LAPLACE_95, CannotServeError, Expected, Method, rounded
+from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import PERIOD, SO_FAR, Question
 from evolvingdp.sparse_vector.above_threshold import KINDS, SPLITS, AboveThreshold
@@ -32,11 +32,6 @@ Made = TypeVar("Made", ThresholdMonitorEvolving, AboveThreshold, Histogram)
 HOT = ("hot",)
 PLACES = 2000  # to which counts of ordinary items are rounded up
 RARE = 70.0  # a count e^-70 rarely reached stands for all beyond it
-
-
-def _of_a_user(question: Question) -> None:
-    if question.unit != "user":
-        raise CannotServeError("it protects all that a user ever holds, which is more than is asked for", "--unit user")
 
 
 @lru_cache(maxsize=64)
@@ -82,21 +77,18 @@ def _best(question: Question, made: list[Made]) -> Made:
 
 
 def _listed(question: Question) -> ThresholdMonitorEvolving:
-    _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part
     laws = calibrate(*size), calibrate(*size, moved=question.periods)
     return _best(question, [ThresholdMonitorEvolving.calibrated(law, 0.0) for law in laws])
 
 
 def _stable(question: Question) -> ThresholdMonitorEvolving:
-    _of_a_user(question)
     size = question.epsilon, needs_delta(question), question.taking_part, question.periods
     return _best(question, [stable_monitor(*size, noise) for noise in NOISES])
 
 
 def _repeated(question: Question) -> AboveThreshold:
     """Of all kinds and splits, of a list or of what is held, what finds most."""
-    _of_a_user(question)
     size, moved = (question.epsilon, needs_delta(question), question.events), 2 * question.periods
     made = [AboveThreshold.calibrated(*size, 0.0, kind=kind, split=split) for kind in KINDS[:2] for split in SPLITS]
     made.append(AboveThreshold.calibrated(*size, 0.0, kind="gaussian", moved=moved))
@@ -144,15 +136,13 @@ def _shown_expected(question: Question, settings: Histogram) -> Expected:
     found = (settings.threshold + float(-ndtri(BETA)) * error(level)) / counted if left_out else level
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     size = error(question.level) / counted
-    if isinstance(settings.noise, Laplace) and not left_out:
-        return Expected(size, LAPLACE_95 * size, found_from=found, note=note)
-    return Expected.normal(size, found_from=found, note=note)
+    return Expected.normal(size, isinstance(settings.noise, Laplace) and not left_out, found_from=found, note=note)
 
 
 METHODS = [
-    Method("ThresholdMonitor", HOT, _listed, _expected, "curator", PERIOD),
-    Method("StableMonitor", HOT, _stable, _expected, "curator", PERIOD),
-    Method("AboveThreshold, repeated", HOT, _repeated, _expected, "curator", PERIOD),
+    Method("ThresholdMonitor", HOT, _listed, _expected, "curator", PERIOD, of_a_user=True),
+    Method("StableMonitor", HOT, _stable, _expected, "curator", PERIOD, of_a_user=True),
+    Method("AboveThreshold, repeated", HOT, _repeated, _expected, "curator", PERIOD, of_a_user=True),
     Method("a histogram in every period", HOT, _histogram, _expected, "curator", PERIOD),
     Method("stable histogram", ("words",), _shown, _shown_expected, "curator"),
     Method("stable histogram, once at the end", ("words",), _shown_once, _shown_expected, "curator", SO_FAR),

@@ -36,9 +36,8 @@ def _tree_hist(question: Question) -> TreeHist:
     if question.unit == "user":
         enough_reports(question)
     if (users := _reports(question)) < 1000:
-        raise CannotServeError(
-            f"an answer has {users} reports, and a search needs 1,000", f"--users {_times(question, 1000)}"
-        )
+        nearest = f"--users {rounded(1000 * question.users / users):.0f}"
+        raise CannotServeError(f"an answer has {users} reports, and a search needs 1,000", nearest)
     best, least, epsilon, tried = None, float(users), min(question.epsilon, LARGEST), set[Geometry]()
     for _ in range(_RUNGS):
         if _AT_LEAST * OLH(epsilon).standard_error(users) >= least:
@@ -69,23 +68,14 @@ def _found(users: int, settings: TreeHist) -> float:
     return reach(settings, users, BETA).users
 
 
-def _error(question: Question, settings: TreeHist) -> float:
-    users = _reports(question)
-    return settings.level_error(settings.tree.depth - 1, users, question.level * users)
-
-
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
     users = _reports(question)
     found = _found(users, settings) / users
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     left_out = max(0.0, 1 / users - 1 / (question.users * question.pooled))  # whose words an answer reads is chance, too
-    size = math.hypot(_error(question, settings) / users, math.sqrt(question.level * (1 - question.level) * left_out))
+    error = settings.level_error(settings.tree.depth - 1, users, question.level * users) / users
+    size = math.hypot(error, math.sqrt(question.level * (1 - question.level) * left_out))
     return Expected.normal(size, found_from=found, note=note)
-
-
-def _times(question: Question, reports: float) -> str:
-    """How many users make so many reports."""
-    return f"{rounded(reports * question.users / _reports(question)):.0f}"
 
 
 def _values(epsilon: float) -> tuple[float, float]:

@@ -58,6 +58,8 @@ def _refused(method: Method, question: Question) -> None:
         raise CannotServeError(
             f"it answers for {' and '.join(_TARGETS[one] for one in method.targets)}", f"--target {method.targets[0]}"
         )
+    if method.of_a_user and question.unit != "user":
+        raise CannotServeError("it protects all that a user ever holds, which is more than is asked for", "--unit user")
 
 
 def expected(method: Method, question: Question, streams: int = 0) -> Expected:

@@ -46,7 +46,8 @@ def text(answer: Answer, error: float | None = None) -> str:
     told: dict[str, list[str]] = {}
     for refused in answer.refusals:
         if refused.nearest not in _TRUST:
-            told.setdefault(refused.reason + _try(refused.nearest), []).append(refused.method)
+            nearest = f" Try {refused.nearest}." if refused.nearest else ""
+            told.setdefault(f"{refused.reason}.{nearest}", []).append(refused.method)
     if told:
         lines += ["", "Cannot serve:", *(f"- {'; '.join(methods)}: {reason}" for reason, methods in told.items())]
     for option, said in _TRUST.items():
@@ -65,10 +66,6 @@ def _wrapped(line: str) -> str:
     if line.startswith((" ", "1", "2", "3", "4", "5", "6", "7", "8", "9")):
         return line
     return textwrap.fill(line, _WIDTH, subsequent_indent="  " if line.startswith("- ") else "") if line else ""
-
-
-def _try(nearest: str) -> str:
-    return f". Try {nearest}." if nearest else "."
 
 
 def number(value: float | None, own: float = 0.0, digits: int = 2) -> str:
