@@ -149,8 +149,8 @@ _POWER = {"epsilon": 1.0, "users": 0.5, "periods": -0.5, "readings": 0.5}
 
 def _work(method: Method, question: Question) -> float:
     """Milliseconds of a processor that a prediction takes, about, and on any machine the same."""
-    simulated = method.simulated * (30 + question.periods / 5)
-    return {"words": 10, "hot": 40}.get(question.statistic, 1) + 150 * (method.trust == "shuffler") + simulated
+    words = {"words": 10, "hot": 70 if method.trust == "curator" else 10}.get(question.statistic, 1)
+    return words + 200 * (method.trust == "shuffler") + method.simulated * (30 + question.periods / 5)
 
 
 def reach(question: Question, error: float, work: float = 800) -> list[Reached]:
