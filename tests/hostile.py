@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import unicodedata
 
+import pandas as pd
+
 HIT = "window.hit = 1"
 HOSTILE = [
     f"<script>{HIT}</script>", f'<img src="x" onerror="{HIT}">', f'"><svg onload="{HIT}">', f"[l](javascript:{HIT})",
@@ -39,3 +41,9 @@ def made_up(count: int) -> list[str]:
 
 
 WORDS = [unicodedata.normalize("NFC", word) for word in [*HOSTILE, *made_up(25)]]
+LETTERS = ["apple", "pear", "kiwi", "fig", "plum", "lime"]  # all that TreeHist and Bitstogram take as words
+
+
+def counted(words: list[str]) -> pd.DataFrame:
+    """A reader's file, in which each word is rarer than the one before."""
+    return pd.DataFrame({"word": words, "count": [400_000 // (1 + place) for place in range(len(words))]})

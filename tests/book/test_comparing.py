@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 import pytest
 from bs4 import BeautifulSoup
@@ -12,7 +11,7 @@ from serial import refused
 from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.book.rendering import comparing
 from evolvingdp.core.checks import ParameterError
-from support import CACHE, REPOSITORY, TOY
+from support import TOY
 
 BAD = {
     "missing": (None, "there is no such file in"),
@@ -56,20 +55,6 @@ def test_a_preset_s_name_is_a_folder_s_and_nothing_else_is_removed(name, tmp_pat
     (tmp_path / name).write_text("evolving/thresh: {}\n")
     with pytest.raises(ParameterError, match=r"must be called like mine.yaml"):
         comparing.read(Project(), tmp_path / name)
-
-
-def test_a_real_notebook_with_formulas_and_citations_renders_beside_itself_and_differs_by_nothing(tmp_path, monkeypatch):
-    """Its captions name pages and papers that the small book does not have.  Before `small_book` has other notebooks."""
-    monkeypatch.setenv("EVOLVINGDP_CACHE", CACHE)
-    for name in ("book", "notebooks", "_config.yml"):
-        (tmp_path / name).symlink_to(REPOSITORY / name)
-    path = tmp_path / "same.yaml"
-    path.write_text("base: quick\nsparse_vector/threshold_monitor:\n")
-    page = BeautifulSoup(comparing.build(Project(tmp_path), path, print).read_text(), "html.parser").article.get_text()
-    assert "the same as ours" in page
-    assert "No parameter differs: the same run." in page
-    assert "verdict changed)" not in page
-    assert not re.findall(r"\{[\w:]+\}", page), "roles that nobody has read"
 
 
 def test_a_preset_is_read_as_people_write_it(small_book, tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from hostile import LETTERS, counted
 
 from evolvingdp.book.cell import module_of
 from evolvingdp.book.checkout import params_of
@@ -18,16 +19,10 @@ from evolvingdp.book.result import RESULTS
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.seeds import stream
 
-LETTERS = ["apple", "pear", "kiwi", "fig", "plum", "lime"]
-
-
-def words(names):
-    return pd.DataFrame({"word": names, "count": [400_000 // (1 + place) for place in range(len(names))]})
-
 
 def test_what_is_released_is_near_the_file_and_within_its_interval(tmp_path):
     """Of six words, or sixty, as often as 95 % intervals promise; and nothing of the truth is in what is published."""
-    words(LETTERS).to_csv(tmp_path / "words.csv", index=False)
+    counted(LETTERS).to_csv(tmp_path / "words.csv", index=False)
     for notebook in ("heavy_hitters/treehist", "heavy_hitters/bitstogram", "heavy_hitters/rappor"):
         params = params_of(notebook).make("quick", {"data": str(tmp_path / "words.csv")})
         made = module_of(notebook).of_own(params, 3)
@@ -50,8 +45,8 @@ def strangers():
     samples = pd.DataFrame({"Value": rng.integers(0, 50, 900), "USER": rng.integers(10**17, 10**17 + 40, 900)})
     counts = pd.DataFrame([(10.0 + month, word, day) for month, day in enumerate(days) for word in ("ja", "weiß$nicht")])
     return {
-        "heavy_hitters/treehist": (words(LETTERS)[["count", "word"]].astype({"count": "Int64", "word": "string"}), {}),
-        "heavy_hitters/bitstogram": (words(LETTERS).rename(columns=str.upper), {}),
+        "heavy_hitters/treehist": (counted(LETTERS)[["count", "word"]].astype({"count": "Int64", "word": "string"}), {}),
+        "heavy_hitters/bitstogram": (counted(LETTERS).rename(columns=str.upper), {}),
         "heavy_hitters/rappor": (pd.DataFrame({"Word ": cities}, index=rng.permutation(len(cities))), {}),
         "evolving/thresh": (answers.astype({"Bit": "boolean", "User": "category"}), {}),
         "continual_mean/user_mean": (samples.astype({"Value": "Int16", "USER": "Int64"}), {"high": 50}),
@@ -137,19 +132,3 @@ def test_a_bad_file_is_refused_before_anything_runs(tmp_path, notebook, text, sa
 def test_bounds_between_which_no_value_lies_are_refused_without_a_file_too(notebook):
     with pytest.raises(ParameterError, match="low must be less than high = 1, got 2"):
         params_of(notebook).make("quick", {"low": 2})
-
-
-def test_the_command_ends_with_a_page_a_table_and_a_line(tmp_path, monkeypatch):
-    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
-    words(["new york", "中文", "<b>x</b>", "{value}"]).to_csv(tmp_path / "mine.csv", index=False)
-    out = tmp_path / "mine"
-    told = CliRunner().invoke(
-        main, ["run", "heavy_hitters/rappor", "-p", "data", str(tmp_path / "mine.csv"), "--out", str(out)]
-    )
-    assert told.exit_code == 0, told.output
-    assert told.output.splitlines()[-1].startswith("Released: users by word, 4 rows, by RAPPOR")
-    table = pd.read_csv(out / "rappor" / "estimates.csv")
-    assert sorted(table.word) == sorted(["new york", "中文", "<b>x</b>", "{value}"])
-    notebook = json.loads((out / "rappor.ipynb").read_text())
-    assert len(notebook["cells"]) <= 5, "nothing else of the notebook is run"
-    assert any("own-rappor" in json.dumps(cell.get("outputs", "")) for cell in notebook["cells"])

@@ -16,6 +16,7 @@ def test_every_printed_command_and_a_release_run_in_the_order_printed_in_a_fresh
     """At the quick preset; a release without its tests, of which this is one."""
     assert {*re.findall(r"evolvingdp (\w+)", printed(clone)), "pdf", "zip"} >= set(main.commands)
     assert typed.returncode == 0, typed.stdout[-5000:]
+    assert typed.stdout.count("\nReleased: ") == printed(clone).count(" -p data ")
     sums = (clone / "_build" / "release" / "SHA256SUMS").read_text()
     assert {".whl", ".pdf", ".zip", ".cff"} <= {Path(line).suffix for line in sums.splitlines()}
 
