@@ -62,7 +62,7 @@ def planned(
     for steps in _trees(length):
         for share in _SHARES[: None if len(steps) > 1 else 1]:
             made = cutting(TreeHist(WordTree(steps, length), epsilon, 1.0, most, WIDE, share, max_candidates))
-            if reach(made, n_users, missed).users >= least:  # with fewer rows it is no less
+            if reach(made, n_users, missed) >= least:  # with fewer rows it is no less
                 continue
             lonely = n_users * made.threshold / made.level_error(made.tree.depth - 1, n_users) ** 2
             asked = max(_asked(made, n_users)[0])
@@ -70,7 +70,7 @@ def planned(
             if asked > min(0.75 * max_candidates, _LOOK_UPS / rows):
                 continue
             made = cutting(replace(made, rows=rows))
-            if (users := reach(made, n_users, missed).users) < least:
+            if (users := reach(made, n_users, missed)) < least:
                 least, best = users, made
     if best is None:
         raise ValueError(
@@ -96,22 +96,14 @@ def _collisions(settings: TreeHist, n_users: int) -> float:
     return n_users / (settings.rows * settings.report.space.points)
 
 
-@dataclass(frozen=True)
-class Reach:
-    """Of a search among any words: how many `users` a word has that is found with a probability, whatever others hold;
-    how many prefixes are `asked` for at each level, and how many `strangers`, whom nobody holds, are listed: at most."""
+def reach(settings: TreeHist, n_users: int, missed: float = 0.05) -> float:
+    """How many users a word has that is found with probability 1 - `missed`, whatever others hold, inf where there is none.
 
-    users: float
-    asked: tuple[float, ...]
-    strangers: float
-
-
-def reach(settings: TreeHist, n_users: int, missed: float = 0.05) -> Reach:
-    """By the known standard errors, and the most that words below a cut may add by collisions.  Held prefixes that pass a
-    cut are taken to be as many as can be, n_users / cut."""
-    asked, cuts, strangers = _asked(settings, n_users)
+    By the known standard errors, and the most that words below a cut may add by collisions.  Held prefixes that pass a cut
+    are taken to be as many as can be, n_users / cut.
+    """
     levels = []
-    for level, cut in enumerate(cuts):
+    for level, cut in enumerate(_asked(settings, n_users)[1]):
         nobody, everybody = np.square(settings.level_errors(level, n_users, np.array([0.0, n_users]))).tolist()
         more = (everybody - nobody) / n_users  # a variance is linear in who holds a word
         levels.append((cut, nobody + cut * _collisions(settings, n_users), more))
@@ -120,19 +112,17 @@ def reach(settings: TreeHist, n_users: int, missed: float = 0.05) -> Reach:
         passed = (float(ndtr((held - cut) / math.sqrt(nobody + held * more))) for cut, nobody, more in levels)
         return 1 - missed - math.prod(passed)
 
-    users = math.inf if lost(n_users) > 0 else float(brentq(lost, min(cuts), n_users, rtol=1e-4))
-    return Reach(users, tuple(asked), strangers)
+    return math.inf if lost(n_users) > 0 else float(brentq(lost, min(cut for cut, *_ in levels), n_users, rtol=1e-4))
 
 
-def _asked(settings: TreeHist, n_users: int) -> tuple[list[float], list[float], float]:
-    """Of `reach`: how many are asked for at each level, the cuts, and the strangers of the last."""
-    survivors, asked, cuts, strangers = 1.0, list[float](), list[float](), 0.0
+def _asked(settings: TreeHist, n_users: int) -> tuple[list[float], list[float]]:
+    """Of `reach`: how many prefixes are asked for at each level, and the cuts."""
+    survivors, asked, cuts = 1.0, list[float](), list[float]()
     for level in range(settings.tree.depth):
         asked.append(survivors * settings.tree.fan(level))
         cuts.append(settings.cut(level, n_users, asked[-1]))
-        strangers = asked[-1] * settings.by_chance(level, n_users, cuts[-1])
-        survivors = strangers + n_users / cuts[-1]
-    return asked, cuts, strangers
+        survivors = asked[-1] * settings.by_chance(level, n_users, cuts[-1]) + n_users / cuts[-1]
+    return asked, cuts
 
 
 def _enough_rows(space: Geometry, cells: float) -> int:

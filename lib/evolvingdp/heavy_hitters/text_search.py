@@ -88,7 +88,7 @@ class Texts(Round):
         """How many users hold a text that is listed with 95 %, where `n_users` report, and .05 texts that nobody holds are
         expected on the list."""
         checks.integer_at_least(1, n_users=n_users)
-        return reach(self._searched(n_users), n_users).users
+        return reach(self._searched(n_users), n_users)
 
     def _searched(self, n_users: int) -> TreeHist:
         """The settings with the threshold for so many users."""

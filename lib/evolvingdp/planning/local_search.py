@@ -65,7 +65,7 @@ def _search(epsilon: float, users: int, length: int) -> TreeHist | None:
 
 @lru_cache
 def _found(users: int, settings: TreeHist) -> float:
-    return reach(settings, users, BETA).users
+    return reach(settings, users, BETA)
 
 
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
