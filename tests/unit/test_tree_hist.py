@@ -60,6 +60,8 @@ def test_without_privacy_noise_the_heavy_words_are_found_with_their_counts(kind,
         found = protocol.search(reports, int(COUNTS.sum())).words
     else:
         found = protocol.simulate_search(leaves, COUNTS, stream(0, "noise")).words
+        reports = protocol.simulate(leaves, COUNTS, stream(0, "noise"))
+        assert protocol.search(reports, int(COUNTS.sum())).words.equals(found)
     assert set(WORDS[:3]) <= set(found.word)
     estimates = found.set_index("word").estimate
     assert np.all(np.abs(estimates[WORDS[:3]] - COUNTS[:3]) < 8 * found.standard_error.max())

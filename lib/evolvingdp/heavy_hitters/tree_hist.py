@@ -15,7 +15,7 @@ the users reports to, a = coth(epsilon/4); Theorem 5.2's threshold eta is `theor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,27 +43,35 @@ _FEW = 1 / 8  # of a row's cells
 @checks.draws
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes."""
+    """A search with its public hash functions: collects (or simulates) reports and searches them.
+
+    Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes.
+    """
 
     tree: WordTree
     shares: tuple[float, ...]  # of the users, by level
     oracles: tuple[FreqOracle, ...]
+    final: FreqOracle | None  # of whole words, from everybody's second report
 
     def collect(self, leaves: Nodes, public: np.random.Generator, private: np.random.Generator) -> Reports:
-        """Per-user path: user i holds the word at leaves[i], (n,)."""
+        """Per-user path: user i, who holds the word at leaves[i], (n,), reports a prefix, and to `final` the word."""
         leaves = self.tree.checked(leaves)
         groups = np.searchsorted(np.cumsum(self.shares)[:-1], public.random(len(leaves)), side="right").astype(np.int8)
         told = (self.tree.prefixes(leaves[groups == level], level) for level in range(self.tree.depth))
-        return Reports(tuple(oracle.collect(k, public, private) for oracle, k in zip(self.oracles, told, strict=True)))
+        levels = tuple(oracle.collect(keys, public, private) for oracle, keys in zip(self.oracles, told, strict=True))
+        return Reports(levels, self.final.collect(self.tree.keys(leaves), public, private) if self.final else None)
 
     def simulate(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> Reports:
         """Reports with exactly the law of `collect` when counts[i] users hold leaves[i]."""
-        return Reports(tuple(self.simulate_sketches(leaves, counts, rng)))
+        sketches = tuple(self.simulate_sketches(leaves, counts, rng))
+        return Reports(sketches[: self.tree.depth], *sketches[self.tree.depth :])
 
     def simulate_sketches(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> Iterator[Sketch]:
-        """Those of `simulate`, each drawn when it is asked for."""
-        held = self.simulate_held(leaves, counts, rng)
-        return (oracle.simulate(*users, rng) for oracle, users in zip(self.oracles, held, strict=True))
+        """Those of `simulate`, the final one last, each drawn when it is asked for."""
+        for oracle, users in zip(self.oracles, self.simulate_held(leaves, counts, rng), strict=True):
+            yield oracle.simulate(*users, rng)
+        if self.final:
+            yield self.final.simulate(self.tree.keys(leaves), counts, rng)
 
     def simulate_held(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> list[Held]:
         """Users dealt to levels: the prefixes that each level is told, and how many users hold each."""
@@ -73,6 +81,19 @@ class Levels:
             prefixes, place = np.unique(self.tree.prefixes(leaves, level), return_inverse=True)
             told.append((prefixes, np.bincount(place, weights=group, minlength=len(prefixes)).astype(np.int64)))
         return told
+
+    def search(self, reports: Reports, n_users: int) -> HeavyHitters:
+        """Raises ValueError unless `reports` are those of `n_users` users, and TooManyCandidatesError rather than ask for
+        more than `max_candidates`."""
+        reports.check(self.oracles, self.final, n_users)
+        return self._search(iter((*reports.levels, *([reports.final] if reports.final else []))), n_users)
+
+    def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
+        """The exact law of `search` after `simulate`, one sketch at a time."""
+        return self._search(self.simulate_sketches(leaves, counts, rng), int(np.sum(counts)))
+
+    def _search(self, sketches: Iterator[Sketch], n_users: int) -> HeavyHitters:
+        raise NotImplementedError
 
 
 @checks.plain
@@ -144,28 +165,19 @@ class TreeHist:
     def draw_hashes(self, public: np.random.Generator) -> Protocol:
         """The protocol with hash functions drawn: what is published before anybody reports."""
         oracles = tuple(ProjectiveOracle.draw(self.rows, self.width, self.epsilon, public) for _ in self.shares)
-        return Protocol(self.tree, self.shares, oracles, self)
+        return Protocol(self.tree, self.shares, oracles, None, self)
 
 
 @checks.draws
 @dataclass(frozen=True, eq=False)
 class Protocol(Levels):
-    """A TreeHist with its public hash functions: collects (or simulates) reports and searches them."""
+    """Of a `TreeHist`."""
 
     oracles: tuple[ProjectiveOracle, ...]
     settings: TreeHist
 
-    def search(self, reports: Reports, n_users: int) -> HeavyHitters:
-        """Descend the tree.  Raises TooManyCandidatesError rather than ask for more than `max_candidates`."""
-        reports.check(self.oracles, None, n_users)
-        return self._search(reports.levels, n_users)
-
-    def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
-        """The exact law of `search` after `simulate`, one sketch at a time."""
-        return self._search(self.simulate_sketches(leaves, counts, rng), int(np.sum(counts)))
-
-    def _search(self, sketches: Iterable[Sketch], n_users: int) -> HeavyHitters:
-        settings, sketches, sketch = self.settings, iter(sketches), self.oracles[0].empty()
+    def _search(self, sketches: Iterator[Sketch], n_users: int) -> HeavyHitters:
+        settings, sketch = self.settings, self.oracles[0].empty()
 
         def ask(level: int, parents: Nodes, asked: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nonlocal sketch
@@ -252,9 +264,9 @@ class Protocol(Levels):
 @checks.draws
 @dataclass(frozen=True, eq=False)
 class Algorithm3(Levels):
-    """Algorithm 3, two reports a user; without `final` the list is the last level's, and a user reports once."""
+    """Algorithm 3, two reports a user (lines 1-3 and 12 are `collect`); without `final` the list is the last level's, and a
+    user reports once."""
 
-    final: FreqOracle | None  # of whole words, from everybody's second report
     threshold: float  # 2 eta, users
     max_candidates: int = 20_000_000
 
@@ -279,27 +291,8 @@ class Algorithm3(Levels):
         eta = theory.paper_threshold(n_users, epsilon, beta, tree.depth)
         return cls.draw(tree, epsilon, 2 * eta, rows, 2 ** math.ceil(math.log2(width)), public)
 
-    def collect(self, leaves: Nodes, public: np.random.Generator, private: np.random.Generator) -> Reports:
-        """Lines 1-3 and 12: user i, who holds leaves[i], (n,), reports a prefix and the word."""
-        levels = super().collect(leaves, public, private).levels
-        return Reports(levels, self.final.collect(self.tree.keys(leaves), public, private) if self.final else None)
-
-    def simulate_search(self, leaves: Nodes, counts: NDArray[np.integer], rng: np.random.Generator) -> HeavyHitters:
-        """The exact law of `search` after `collect` when counts[i] users hold leaves[i], one sketch at a time."""
-        final = self.final
-        return self._search(
-            self.simulate_sketches(leaves, counts, rng),
-            (lambda: final.simulate(self.tree.keys(leaves), counts, rng)) if final else None,
-        )
-
-    def search(self, reports: Reports, n_users: int) -> HeavyHitters:
-        """Raises ValueError unless `reports` are those of `n_users` users."""
-        reports.check(self.oracles, self.final, n_users)
-        final = reports.final
-        return self._search(reports.levels, (lambda: final) if final else None)
-
-    def _search(self, sketches: Iterable[Sketch], final: Callable[[], Sketch] | None) -> HeavyHitters:
-        sketches, sketch = iter(sketches), self.oracles[0].empty()
+    def _search(self, sketches: Iterator[Sketch], n_users: int) -> HeavyHitters:
+        sketch = self.oracles[0].empty()
 
         def ask(level: int, prefixes: Nodes, _: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nonlocal sketch
@@ -316,8 +309,8 @@ class Algorithm3(Levels):
 
         last, share = self.oracles[-1], self.shares[-1]
         words, estimates, path = descend(self.tree, ask, self.max_candidates)  # lines 4-11
-        if final and self.final and len(words):  # line 13
-            last, share, sketch = self.final, 1.0, final()
+        if self.final and len(words):  # line 13
+            last, share, sketch = self.final, 1.0, next(sketches)
             estimates = last.estimate(sketch, self.tree.keys(words))
         errors = last.standard_errors(sketch, self.tree.keys(words), "median") / share
         return HeavyHitters.of(self.tree.decode(words), estimates, errors, path)
