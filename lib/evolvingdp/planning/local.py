@@ -134,7 +134,7 @@ def _thresh(question: Question) -> Thresh:
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
     size = question.periods, question.readings, question.epsilon
-    found, least = list[Thresh](), math.inf
+    found, least, means = list[Thresh](), math.inf, _moving(question, _streams(question)).T
     for users in _crowds(question):
         try:
             made = Thresh.tuned(users, *size, changes=question.moves, beta=BETA)
@@ -142,7 +142,7 @@ def _thresh(question: Question) -> Thresh:
             if found:
                 break
             raise
-        bias, own = _voted(question, made)
+        bias, own = voted(made, means)
         if np.mean(own**2) >= least:  # and that of fewer users is larger
             break
         if (square := float(np.mean(bias**2 + own**2))) < least:
@@ -169,15 +169,9 @@ def _crowds(question: Question) -> list[int]:
     return sorted({all_of_them} | {users for users in fewer if 0 < users < all_of_them}, reverse=True)
 
 
-def _voted(question: Question, settings: Thresh) -> tuple[Array, Array]:
-    """The bias and the standard error of every period, (streams, periods)."""
-    bias, own = voted(settings, _moving(question, _streams(question)).T)
-    return bias.T, own.T
-
-
 def _voted_expected(question: Question, settings: Thresh) -> Expected:
-    bias, own = _voted(question, settings)
-    errors = (bias[..., None] + own[..., None] * _NORMAL).reshape(len(bias), -1)
+    bias, own = voted(settings, _moving(question, _streams(question)).T)
+    errors = (bias[..., None] + own[..., None] * _NORMAL).swapaxes(0, 1).reshape(bias.shape[1], -1)
     found = summed_up(question, errors, (question.moves + 1) / question.periods)
     return replace(found, own_error=0.0, note="where the number of changes is promised: after more its last estimate stays")
 
