@@ -270,15 +270,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     bits = table[(table.part == "bits") & (table["count"] > threshold(params))].groupby("variant")
     repeats = summary(table, "repetitions").set_index("repetitions").recall
     asked = theory.bitstogram_constants(params.n_users, min(1.0, params.epsilon), BETA)
-    proved, letters = min(1.0, params.epsilon), math.log2(26**settings.length)  # the lemmas are for epsilon <= 1
-    succinct = theory.succinct_hist_constants(params.n_users, proved, letters)
-    hashtogram = theory.hashtogram_constants(params.n_users, proved, BETA, letters * math.log(2))
-    found: dict[str, Any] = {
-        "succinct_from_fraction": succinct["found_from"] / params.n_users,
-        "succinct_list": succinct["list_length"],
-        "hashtogram_rows": hashtogram["rows"],
-        "hashtogram_buckets": hashtogram["buckets"],
-        "hashtogram_error_fraction": hashtogram["error"] / params.n_users,
+    found: dict[str, Any] = lemmas(params.n_users, params.epsilon, settings.length) | {
         "noise": 0.1 / math.sqrt(params.repetitions),
         "code_length": settings.code.length,
         "message_bits": settings.code.message_bits,
@@ -363,6 +355,21 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
             }
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def lemmas(n_users: int, epsilon: float, length: int) -> dict[str, float]:
+    """Of SuccinctHist by Lemma 6.3, w, from which on a word is listed with probability 1/2, and T = 32 n / w; of Hashtogram,
+    asked about all words, by Lemma 6.6 the least R and T, and the error; for epsilon of 1 at most, which they are for."""
+    epsilon, bits = min(1.0, epsilon), length * math.log2(26)
+    from_users = 32 * bits * math.log(16 * bits) + 48 / epsilon * math.sqrt(2 * n_users * bits * math.log(64 * bits))
+    tail = math.log(n_users / BETA) + length * math.log(26)
+    return {
+        "succinct_from_fraction": from_users / n_users,
+        "succinct_list": 32 * n_users / from_users,
+        "hashtogram_rows": 300 * (math.log(12) + tail),
+        "hashtogram_buckets": epsilon * math.sqrt(n_users / tail),
+        "hashtogram_error_fraction": 400 / epsilon * math.sqrt((math.log(12) + tail) / n_users),
+    }
 
 
 def lemma_table(params: Any) -> pd.DataFrame:

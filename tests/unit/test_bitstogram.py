@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from evolvingdp.core import words
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.seeds import stream
-from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.binary_code import ReedMuller
 from evolvingdp.heavy_hitters.bitstogram import Bitstogram, CodeHashes, explicit_hist, hashtogram
+from evolvingdp.notebooks.heavy_hitters.bitstogram import lemmas
 
 CODE = ReedMuller()
 
@@ -207,16 +207,16 @@ def test_the_stated_standard_error_is_that_of_many_runs():
 
 def test_the_lemmas_of_succinct_hist_and_hashtogram_ask_for_what_they_print():
     """Lemmas 6.3 and 6.6 at ten million users and six letters, evaluated by hand."""
-    bits = 6 * math.log2(26)
-    succinct = theory.succinct_hist_constants(10**7, 1.0, bits)
+    asked = lemmas(10**7, 1.0, 6)
     by_hand = 32 * 28.2026 * math.log(451.242) + 48 * math.sqrt(2e7 * 28.2026 * math.log(1804.97))
-    assert succinct["found_from"] == pytest.approx(by_hand, rel=1e-5)
-    assert succinct["list_length"] == pytest.approx(32e7 / by_hand, rel=1e-5)
-    hashtogram = theory.hashtogram_constants(10**7, 1.0, 0.05, 6 * math.log(26))
-    assert hashtogram["rows"] == pytest.approx(300 * math.log(12 * 10**7 * 26**6 / 0.05))
-    assert hashtogram["buckets"] == pytest.approx(math.sqrt(10**7 / math.log(10**7 * 26**6 / 0.05)))
-    assert hashtogram["error"] == pytest.approx(400 * math.sqrt(10**7 * math.log(12 * 10**7 * 26**6 / 0.05)))
-    assert theory.hashtogram_constants(10**7, 0.5, 0.05, 6 * math.log(26))["error"] == pytest.approx(2 * hashtogram["error"])
+    assert asked["succinct_from_fraction"] == pytest.approx(by_hand / 10**7, rel=1e-5)
+    assert asked["succinct_list"] == pytest.approx(32e7 / by_hand, rel=1e-5)
+    assert asked["hashtogram_rows"] == pytest.approx(300 * math.log(12 * 10**7 * 26**6 / 0.05))
+    assert asked["hashtogram_buckets"] == pytest.approx(math.sqrt(10**7 / math.log(10**7 * 26**6 / 0.05)))
+    error = 400 * math.sqrt(math.log(12 * 10**7 * 26**6 / 0.05) / 10**7)
+    assert asked["hashtogram_error_fraction"] == pytest.approx(error)
+    assert lemmas(10**7, 0.5, 6)["hashtogram_error_fraction"] == pytest.approx(2 * error)
+    assert lemmas(10**7, 4.0, 6) == asked  # which is for an epsilon of 1 at most
 
 
 SMALL = {"length": 3, "buckets": 64, "rows": 8, "width": 256}

@@ -118,24 +118,3 @@ def bitstogram_constants(n_users: int, epsilon: float, beta: float) -> dict[str,
         "groups": repetitions * code_bits * 132 * math.log(4 * 2 * 256),
         "found_from": 264 * n_users**1.5 / buckets,
     }
-
-
-def succinct_hist_constants(n_users: int, epsilon: float, depth: float) -> dict[str, float]:
-    """Lemma 6.3's w, the count from which a word is listed with probability 1/2, and T = 32 n / w, for epsilon <= 1;
-    `depth` is log2 d."""
-    checks.positive(epsilon=epsilon, depth=depth)
-    checks.integer_at_least(1, n_users=n_users)
-    found_from = 32 * depth * math.log(16 * depth) + 48 / epsilon * math.sqrt(2 * n_users * depth * math.log(64 * depth))
-    return {"found_from": found_from, "list_length": 32 * n_users / found_from}
-
-
-def hashtogram_constants(n_users: int, epsilon: float, beta: float, log_queries: float) -> dict[str, float]:
-    """Lemma 6.6 for e^log_queries queries and epsilon <= 1: the least rows R and buckets T, and the error in users."""
-    _check_scale(n_users, beta)
-    checks.positive(epsilon=epsilon)
-    tail = math.log(n_users / beta) + log_queries
-    return {
-        "rows": 300 * (math.log(12) + tail),
-        "buckets": epsilon * math.sqrt(n_users / tail),
-        "error": 400 / epsilon * math.sqrt(n_users * (math.log(12) + tail)),
-    }
