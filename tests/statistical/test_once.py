@@ -122,7 +122,7 @@ def own(**more):
 def many(online):
     def looked(settings, data, tally, run):
         told, reports = settings.estimates(tally)[:, 1:], tally.reports[:, None]
-        return detect_many(told, reports, settings.report.largest_variance, online=online).changes
+        return detect_many(told, reports, settings.report, online=online).changes
 
     return looked
 
@@ -137,6 +137,13 @@ def third(report, data):
     return np.maximum(report.variance(np.array(data.truth[0])) / 3, 1e-9)
 
 
+class Alone(Subset):
+    """Whose values are taken for independent ones."""
+
+    def curve_together(self, shares, reports=np.inf):
+        return self.curve(shares)
+
+
 ONE = np.array([1])
 WAYS = {  # every public way to look for changes, and mistakes that it once made or could make: of whom, and whose are seen
     "own": (own(), ".", "never"),
@@ -149,7 +156,7 @@ WAYS = {  # every public way to look for changes, and mistakes that it once made
     "calls online": (called, "bits|hashes|few|mostly", "never"),
     "half the variance": (by(lambda report, _: report.variance(0.5) / 2), "bits", "."),
     "that of a rare word": (by(lambda report, _: report.variance(0.0)), "hashes", "4.0"),
-    "each as if alone online": (by(lambda report, _: report.largest_variance, True), "few|mostly|lines", "."),
+    "each as if alone online": (by(lambda report, _: Alone(report.n_values, report.epsilon), True), "few|mostly", "."),
     "a third of the variance": (by(third), "kind", "."),
     "a third of the variance, one word": (by(third, words=ONE), "kind", "."),
 }
@@ -172,6 +179,28 @@ def test_constant_means_are_divided_at_most_as_often_as_is_stated(name, way):
     found = sum(look(settings, data, tally, run) > 0 for run, tally in enumerate(tallies(name)))
     too_often = binomtest(found, runs, online if "online" in way else 0.05, alternative="greater").pvalue < ALPHA
     assert too_often == bool(re.search(seen, name)), found
+
+
+@pytest.mark.parametrize(("words", "n_words", "users"), [(ONE, 2, 1), (ONE, 2, 5), (None, 4, 3)])
+def test_few_reports_of_a_rare_word_make_no_changes(words, n_words, users):
+    """Whose counts are 0 and 1, at a large epsilon: of squares over the variance at an epoch's own estimate it was .48."""
+    settings, found = Once(users * 1_000, 1_000, 8.0, n_words, report=Subset(n_words, 8.0)), 0
+    law = np.array([0.98 - 0.02 * (n_words - 2), *[0.02] * (n_words - 1)])
+    data = streams.WordStream.make([users * 1_000], law, np.zeros((1, 1_000), dtype=int), 1)
+    for run in range(60):
+        found += (
+            settings.detect(once.simulate(settings, data, stream(0, "few", n_words, users, run)), words=words).changes > 0
+        )
+    assert binomtest(found, 60, 0.05, alternative="greater").pvalue > ALPHA, found
+
+
+def test_counts_of_about_one_add_up_to_no_change_of_many_words():
+    """Whose deviances have a mean above 1: of 200 words, were nothing added to a count, .95 of streams changed online."""
+    settings, found = Once(2_000, 40, 8.0, 200), 0
+    data = streams.WordStream.make([2_000], np.full(200, 1 / 200), np.zeros((1, 40), dtype=int), 1)
+    for run in range(30):
+        found += settings.detect(once.simulate(settings, data, stream(0, "ones", run)), online=True).changes > 0
+    assert binomtest(found, 30, 0.16, alternative="greater").pvalue > ALPHA, found
 
 
 def test_a_word_is_watched_once():

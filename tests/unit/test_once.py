@@ -147,6 +147,24 @@ def test_long_divisions_are_those_of_the_recursion_epoch_by_epoch(n_words, mean)
     assert found == last_segments(values, weights, cost).tolist()
 
 
+@pytest.mark.parametrize("places", [(), (1_001,), (777, 2_345, 2_351)])
+def test_of_epochs_long_ago_few_are_looked_at_and_the_best_is_among_them(places):
+    rng, horizon, cost = stream(0, "old", len(places)), 4_000, penalty(4_000)
+    means = 3.0 * (np.searchsorted(places, np.arange(horizon), side="right") % 2)
+    values, search = (means + rng.normal(size=horizon))[:, None], Search(horizon, 1, 1, cost)
+    found = [int(search.push(each[None], np.ones((1, 1)))[0]) for each in values]
+    assert search.count < 1_400
+    cuts, end = [], horizon
+    while end := found[end - 1]:
+        cuts.append(end)
+    last = last_segments(values - values.mean(), np.ones((horizon, 1)), cost)
+    best, end = [], horizon
+    while end := last[end - 1]:
+        best.append(end)
+    assert cuts == best
+    assert len(cuts) == len(places)
+
+
 @pytest.mark.parametrize("n_words", [None, 3])
 def test_the_division_is_the_best_of_all_and_online_that_of_the_epochs_so_far(n_words):
     found = 0

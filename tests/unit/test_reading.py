@@ -209,6 +209,6 @@ def test_many_series_are_searched_at_once_as_each_by_itself(online, values, epsi
         told = (rng.binomial(reports, report.other + means * (report.own - report.other)) / reports - report.other) / (
             report.own - report.other
         )
-    many = detect_many(told.T, reports.T, report.largest_variance, online=online).estimates.T
-    each = [detect(one, n, report.largest_variance, online=online).estimates for one, n in zip(told, reports, strict=True)]
+    many = detect_many(told.T, reports.T, report, online=online).estimates.T
+    each = [detect(one, n, report, online=online).estimates for one, n in zip(told, reports, strict=True)]
     np.testing.assert_allclose(many, each, rtol=1e-12, equal_nan=True)

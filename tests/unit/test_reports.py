@@ -132,14 +132,32 @@ def test_bits_are_those_of_the_set_and_fewer_may_be_asked_for():
     assert best_report(10**4, 3.0).bits == 14  # of a hash: 69, for a thousandth less error
 
 
-def test_the_largest_variance_is_that_of_the_share_nearest_to_one_half_of_the_reports():
-    low, high = np.array([0.0, 0.1, 0.7]), np.array([0.05, 0.6, 0.9])
-    bits = Subset(2, LN3)
-    assert bits.largest_variance(low, high) == pytest.approx(bits.variance([0.05, 0.5, 0.7]))
-    olh = Hashed(2, LN3)  # p = 1/2: all of a word's holders
-    assert olh.largest_variance(low, high) == pytest.approx(olh.variance(high))
-    signs = Sign(2, LN3)
-    assert signs.largest_variance(low, high) == pytest.approx(signs.variance(low))
+def bent(curve, shares):
+    """One over the second derivative."""
+    step = 1e-5
+    return step**2 / (curve(shares + step) + curve(shares - step) - 2 * curve(shares))
+
+
+@pytest.mark.parametrize("report", [Subset(2, LN3), Subset(9, 4.0, 2), Hashed(7, 3.0), Sign(5, LN3)], ids=str)
+def test_deviances_are_squares_over_the_variance_near_by_and_those_of_binomials_far_off(report):
+    shares = np.array([0.01, 0.3, 0.5, 0.9])
+    assert bent(report.curve, shares) == pytest.approx(report.variance(shares), rel=1e-4)
+    assert np.isfinite(
+        [
+            each(np.array([-9.0, -report.other / report.gain, 0.0, 1.0, 9.0]))
+            for each in (report.curve, report.curve_together)
+        ]
+    ).all()
+    told, true = 0.8, 0.1
+    above = (
+        report.curve(told)
+        - report.curve(true)
+        - (report.curve(true + 1e-6) - report.curve(true - 1e-6)) / 2e-6 * (told - true)
+    )
+    seen, chance = (report.other + each * report.gain for each in (told, true))
+    assert above == pytest.approx(
+        seen * math.log(seen / chance) + (1 - seen) * math.log((1 - seen) / (1 - chance)), rel=1e-6
+    )
 
 
 def spread(report, law):
@@ -164,7 +182,7 @@ def spread(report, law):
         chances, supports = np.array(chances), np.array(supports)
     apart = supports - chances @ supports
     covariance = (apart * chances[:, None]).T @ apart / report.gain**2
-    scale = np.sqrt(report.largest_together(law, law))
+    scale = np.sqrt(bent(report.curve_together, law) * report.crowded(law))
     return float(np.linalg.eigvalsh(covariance / np.outer(scale, scale)).max())
 
 
@@ -182,9 +200,9 @@ def test_residuals_of_all_values_are_divided_by_no_less_than_the_enumerated_cova
     k, rng, found = report.n_values, stream(0, "together", str(report)), []
     laws = [*np.eye(k)[:2], np.full(k, 1 / k), *rng.dirichlet(np.full(k, 0.2), 20), *rng.dirichlet(np.ones(k), 20)]
     found = [spread(report, law) for law in laws]
-    assert max(found) <= most + 1e-9
+    assert max(found) <= most + 1e-3
     if most == 1:
-        assert min(found) >= 1 - 1e-9
+        assert min(found) >= 1 - 2e-3
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Change detection: averages of independent estimates between detected changes, which costs no privacy.
 
-**Computes** a piecewise constant fit to independent estimates of known variance, one an epoch, such as those of `once`. Of
-all divisions into segments it takes the one with the least sum of squared standardized residuals plus a `penalty` for each
-change (optimal partitioning), and estimates each segment's mean. Words change together: their residuals are added up.
+**Computes** a piecewise constant fit to independent estimates, one an epoch, such as those of `once`. Of all divisions into
+segments it takes the one with the least sum of squared standardized residuals plus a `penalty` for each change (optimal
+partitioning), and estimates each segment's mean. Of reports, whose variance depends on the share, squares are deviances, by
+a likelihood ratio (`Report.curve`). Words change together: their residuals are added up.
 *Retrospective*: an epoch's segment reaches over later epochs, so that its estimate comes late. *Online*: the estimate is the
 mean of the last segment of the best division of the epochs so far.
 
@@ -11,16 +12,18 @@ mean of the last segment of the best division of the epochs so far.
 **Error.** Where all means are constant and noise is normal, the retrospective fit has no change with probability
 1 - `false_alarm`. Online each epoch has a best division of its own, so that a cut somewhere in all T epochs is likelier:
 with .05 it was seen in 7 % of streams of 12 epochs without a change, 11 % of 60 and 14 % of 365; of five kinds of reports,
-of one word or five together, at epsilon 1 and 4 and from 300 reports an epoch on, in less (with bounds of a variance) or up
-to 16 % of 60 and 22 % of 365. A few reports of a rare word are not normal: of one that 2 % hold, at epsilon 8, changes
-were seen in hindsight in 48 % of 1,000 epochs of one report each, 28 % of five, 5 % of twenty; take longer epochs. Where
-changes are found at their places, an estimate has the standard error of all reports of its segment; it is worse where one is
-too small to be found, or found an epoch off: for changes of 1.4 standard errors of an epoch, online, by up to a fifth than
-the best moving mean. Where a mean moves all the time, segments blur it, and the mean square of their residuals, 1 + bias^2 /
+of one word or five together, at epsilon 1 and 4 and from 300 reports an epoch on, in up to 16 % of 60 and 22 % of 365. A
+few reports are not normal, but their deviances err no more: of a word that .1, 2 or 30 % hold, at epsilon .5, 2 and 8, with
+1, 5, 20 or 300 reports an epoch, changes were seen in hindsight in at most 3 % of streams of 30, 200 and 1,000 epochs,
+online in up to 17 % of 30 and 20 % of 200; of 50 or 200 words, with 10 to 200 reports, in hardly any. Where changes are
+found at their places, an estimate has the standard error of all reports of its segment; it is worse where one is too small
+to be found, or found an epoch off: for changes of 1.4 standard errors of an epoch, online, by up to a fifth than the best
+moving mean. Where a mean moves all the time, segments blur it, and the mean square of their residuals, 1 + bias^2 /
 variance, tells: above 2 and two standard errors of it `detect` returns the releases as they are, and says so (`explained`).
 
 **Source.** Jackson et al., An algorithm for optimal partitioning of data on an interval (2005); Yao (1988) for penalties
-that grow as 2 ln T. The penalty here is a union bound over all divisions. Time O(T^2 d) at most, for d words.
+that grow as 2 ln T. The penalty here is a union bound over all divisions. Segments that began more than 512 epochs ago are
+tried from every second place, more than 1,024 ago from every fourth, and from the best: time O(T log T d), for d words.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import scipy
@@ -36,15 +39,15 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evolvingdp.core import checks
+from evolvingdp.core.reports import Report
 
 _CHANGES = 60  # of the union bound; divisions with more add less than a millionth to it
-_PASSES = 3  # over variances that depend on what is estimated
-_SAME = 0.02  # of a variance: what finds hardly another change
+_FORGOTTEN, _NEAR = 32, 256  # epochs after which it is looked for what can begin no later segment; which are looked at all
 _ROUNDED = 1e-6  # more than rounding can change what a division saves
 _NOTHING = 1e-300  # the weight of a segment without reports, which saves nothing
 
 Array = NDArray[np.float64]
-Variance = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]  # the largest between two shares
+Curve = Callable[[Array], Array] | None  # of shares (`Report.curve`); None: squares
 
 
 @lru_cache(maxsize=64)
@@ -114,8 +117,8 @@ class Search:
     the cost (Killick, Fearnhead and Eckley 2012).
     """
 
-    def __init__(self, horizon: int, series: int, words: int, cost: float) -> None:
-        self.cost, self.epoch, self.count, self.rows = cost, 0, 0, np.arange(series)
+    def __init__(self, horizon: int, series: int, words: int, cost: float, curve: Curve = None) -> None:
+        self.cost, self.curve, self.epoch, self.count, self.rows = cost, curve, 0, 0, np.arange(series)
         self.sums, self.held = np.zeros((2, horizon + 1, series, words))  # of what can begin a last segment: before it
         self.best, self.starts = np.zeros((horizon + 1, series)), np.zeros(horizon + 1, dtype=np.int64)
         self.segments = np.zeros((horizon + 1, series), dtype=np.int64)
@@ -127,10 +130,15 @@ class Search:
         """Where last segments begin (from 0), (series,), once an epoch has these values, and weights, (series, words)."""
         if not self.epoch:
             self.level = values  # sums of differences round less
-        elif (left := int(np.count_nonzero(kept := (self.saved > self.now[3] - _ROUNDED).any(axis=1)))) < self.count:
-            alive, self.count = slice(self.count), left  # the others can begin no later segment
+        elif not self.epoch % _FORGOTTEN:  # the others can begin no later segment, or hardly a better one than a neighbour
+            starts = self.starts[: self.count]
+            apart = 2 ** np.log2(np.maximum((self.epoch - starts) // _NEAR, 1)).astype(np.int64)
+            kept = (self.saved > self.now[3] - _ROUNDED).any(axis=1) & (starts % apart == 0)
+            kept[self.saved.argmax(axis=0)] = True
+            kept = np.flatnonzero(kept)
+            self.count = len(kept)
             for each in (self.sums, self.held, self.best, self.starts):
-                each[:left] = each[alive][kept]
+                each[: self.count] = each[kept]
         self.before, saved, at = self.now[:3], self.now[3], self.count
         self.sums[at], self.held[at], self.best[at], self.starts[at] = *self.before[:2], saved, self.epoch
         self.count += 1
@@ -141,11 +149,9 @@ class Search:
         """The same, with other values and weights for the epoch that was told last."""
         away, alive = values - self.level, slice(self.count)
         heavy = away * weights
-        squares = self.before[2] + (heavy * away).sum(axis=1)
+        squares = self.before[2] + self._saves(heavy.copy(), weights + _NOTHING).sum(axis=1)
         total, among = self.before[0] + heavy, self.before[1] + weights
-        saved = total - self.sums[alive]
-        saved *= saved
-        saved /= among - self.held[alive] + _NOTHING
+        saved = self._saves(total - self.sums[alive], among - self.held[alive] + _NOTHING)
         self.saved = saved[..., 0] if saved.shape[2] == 1 else saved.sum(axis=2)
         self.saved += self.best[alive]
         place = self.saved.argmax(axis=0)
@@ -154,22 +160,26 @@ class Search:
         self.now = total, among, squares, self.saved[place, self.rows] - self.cost
         return begins
 
+    def _saves(self, sums: Array, weights: Array) -> Array:
+        if self.curve is None:
+            return sums * sums / weights
+        return 2 * weights * self.curve(self.level + sums / weights)
+
     @property
     def residuals(self) -> Array:
         """Squared, of the best divisions, (series,)."""
         return np.asarray(self.now[2] - self.now[3] - self.cost * self.segments[self.epoch])
 
 
-def _around(estimates: Array, variance: Array, reports: Array) -> tuple[Array, Array]:
-    """Shares within two standard errors of estimates (..., words) from so many reports (...); all where there are none."""
-    many = reports[..., None]
-    error = 2 * np.sqrt(np.divide(variance, many, out=np.full(estimates.shape, np.inf), where=many > 0))
-    low, high = np.fmax(estimates - error, 0.0), np.fmin(estimates + error, 1.0)  # which pass over nan
-    return np.minimum(low, 1.0), np.maximum(high, 0.0)
-
-
-def _moved(after: Array, before: Array, axis: int | tuple[int, ...]) -> NDArray[np.bool_]:
-    return np.asarray((np.abs(after - before) > _SAME * before).any(axis=axis))
+def _weighed(variance: ArrayLike | Report, reports: Array, shares: Array, looked: int) -> tuple[Curve, Array]:
+    """What squares are in `Search`, and weights (..., words), of reports (...), where these shares (..., words) are held."""
+    many = reports[..., None] + np.zeros_like(shares)
+    if not isinstance(variance, Report):
+        return None, many / np.asarray(variance, dtype=float)
+    if looked == 1:
+        return variance.curve, many
+    usual = reports.mean(axis=0)[:, None] if reports.ndim > 1 else reports[:, None]
+    return partial(variance.curve_together, reports=usual), many / variance.crowded(shares)
 
 
 def _unexplained(looked: NDArray[np.int64]) -> Array:
@@ -197,7 +207,7 @@ class Watch:
         self.start, self.reports, self.explained = np.zeros(series, int), np.zeros(series), np.ones(series, bool)
         self.estimate, self.looked, self.epoch = np.full((series, n_words), np.nan), np.zeros(series, int), 0
 
-    def tell(self, estimates: Array, reports: ArrayLike, variance: ArrayLike | Variance, again: bool = False) -> Watch:
+    def tell(self, estimates: Array, reports: ArrayLike, variance: ArrayLike | Report, again: bool = False) -> Watch:
         """An epoch with these estimates, (series, n_words), of so many reports each, (series,), of which one has `variance`;
         `again`: the last one, of which more is known."""
         shape, rows = self.estimate.shape, self.search.rows
@@ -206,20 +216,12 @@ class Watch:
         told, self.epoch = np.where(there, estimates, 0.0), self.epoch + (not again)
         now, words, find = self.epoch, (slice(None), self.words), self.search.last if again else self.search.push
         self.totals[now], self.held[now] = self.totals[now - 1] + told * many[:, None], self.held[now - 1] + many
-        given = variance(np.zeros(shape), np.ones(shape)) if callable(variance) else np.asarray(variance, dtype=float)
-        spread, more = given + np.zeros(shape), np.ones(shape[0], dtype=bool)
-        for _ in range(_PASSES):
-            self.start, find = find(told[words], (many[:, None] / spread)[words]), self.search.last
-            self.reports = self.held[now] - self.held[self.start, rows]
-            among, nothing = self.reports[:, None], np.full(shape, np.nan)
-            self.estimate = np.divide(self.totals[now] - self.totals[self.start, rows], among, out=nothing, where=among > 0)
-            if not callable(variance):
-                break
-            after = variance(*_around(self.estimate, spread, self.reports))
-            more = more & _moved(after, spread, 1)
-            if not more.any():
-                break
-            spread = np.where(more[:, None], after, spread)
+        curve, weights = _weighed(variance, many, np.nan_to_num(self.estimate, nan=1.0), told[words].shape[1])
+        self.search.curve = self.search.curve or curve  # the first epoch's, that of all
+        self.start = find(told[words], weights[words])
+        self.reports = self.held[now] - self.held[self.start, rows]
+        among, nothing = self.reports[:, None], np.full(shape, np.nan)
+        self.estimate = np.divide(self.totals[now] - self.totals[self.start, rows], among, out=nothing, where=among > 0)
         self.looked = self.looked + there[:, 0] * (told[words].shape[1] * (not again))
         self.explained = self.search.residuals <= _unexplained(self.looked)
         if not self.explained.all():
@@ -233,16 +235,14 @@ class Watch:
 def detect(
     estimates: Array,
     reports: NDArray[np.integer],
-    variance: ArrayLike | Variance,
+    variance: ArrayLike | Report,
     *,
     words: NDArray[np.int64] | None = None,
     false_alarm: float = 0.05,
     online: bool = False,
 ) -> Fit:
     """Fit `estimates`, (T,) or (T, n_words); those of epoch t are means of reports[t] reports, of which one has `variance`:
-    a number, or an array that goes with the shape of `estimates`. Or, where it depends on the share that is estimated, a
-    function that says the largest between two shares: it is asked what shares within two standard errors of each epoch's own
-    estimate can have, as often as changes that are found may move estimates, and online of no later epoch.
+    a number, an array that goes with the shape of `estimates`, or the `Report`, where it depends on what is estimated.
 
     Changes are looked for in `words`, all unless given. Entries without reports may be nan. `variance` is public: an upper
     bound costs power, not false alarms; one that is too low finds changes where there are none.
@@ -253,17 +253,18 @@ def detect(
     if not np.all(counted >= 0) or not counted.sum() > 0 or not np.all(np.isfinite(values[counted > 0])):
         raise ValueError("reports must be >= 0 and not all 0, and estimates finite where there are any")
     table = values.reshape(len(values), 1, -1)
-    known = variance if callable(variance) else _spread(variance, values.shape).reshape(table.shape)
+    known = variance if isinstance(variance, Report) else _spread(variance, values.shape).reshape(table.shape)
     fit = _fit(table, counted[:, None], known, words, false_alarm, online)
     return Fit(fit.estimates.reshape(values.shape), fit.starts[:, 0], fit.reports[:, 0], fit.explained[:, 0])
 
 
 def detect_many(
-    estimates: Array, reports: Array, variance: ArrayLike | Variance, *, false_alarm: float = 0.05, online: bool = False
+    estimates: Array, reports: Array, variance: ArrayLike | Report, *, false_alarm: float = 0.05, online: bool = False
 ) -> Fit:
     """What `detect` makes of each column of `estimates`, (T, series), by itself, from as many `reports`: of that shape."""
     told, counted = estimates[..., None], np.asarray(reports, dtype=float)
-    known = variance if callable(variance) else np.broadcast_to(np.asarray(variance, dtype=float)[..., None], told.shape)
+    given = variance if isinstance(variance, Report) else np.asarray(variance, dtype=float)[..., None]
+    known = given if isinstance(given, Report) else np.broadcast_to(given, told.shape)
     fit = _fit(told, counted, known, None, false_alarm, online)
     return Fit(fit.estimates[..., 0], fit.starts, fit.reports, fit.explained)
 
@@ -280,7 +281,7 @@ def _spread(variance: ArrayLike, shape: tuple[int, ...]) -> Array:
 def _fit(
     table: Array,
     counted: Array,
-    variance: Array | Variance,
+    variance: Array | Report,
     words: NDArray[np.int64] | None,
     false_alarm: float,
     online: bool,
@@ -290,30 +291,24 @@ def _fit(
         horizon, series, n_words = table.shape
         watch, found = Watch(horizon, n_words, words, false_alarm, series), []
         for epoch, (told, many) in enumerate(zip(table, counted, strict=True)):
-            watch.tell(told, many, variance if callable(variance) else variance[epoch])
+            watch.tell(told, many, variance if isinstance(variance, Report) else variance[epoch])
             found.append((watch.estimate, watch.start, watch.reports, watch.explained))
         return Fit(*(np.array(each) for each in zip(*found, strict=True)))
-    told = np.where(counted[..., None] > 0, table, 0.0)
-    known = variance(np.zeros_like(told), np.ones_like(told)) if callable(variance) else variance
-    fit = _divided(told, counted, known, words, false_alarm)
-    rows, part = np.arange(table.shape[1]), fit
-    for _ in range(_PASSES if callable(variance) else 0):
-        after = variance(*_around(part.estimates, known, part.reports))  # type: ignore[operator]
-        if not (more := _moved(after, known, (0, 2))).any():
-            break
-        rows, known = rows[more], after[:, more]
-        part = _divided(told[:, rows], counted[:, rows], known, words, false_alarm)
-        for name in ("estimates", "starts", "reports", "explained"):
-            getattr(fit, name)[:, rows] = getattr(part, name)
-    return fit
+    told, looked = np.where(counted[..., None] > 0, table, 0.0), table.shape[2] if words is None else len(words)
+    curve, weights = _weighed(variance, counted, np.ones_like(told), looked)
+    fit = _divided(told, counted, curve, weights, words, false_alarm)
+    curve, again = _weighed(variance, counted, np.nan_to_num(fit.estimates, nan=1.0), looked)
+    return fit if np.array_equal(again, weights) else _divided(told, counted, curve, again, words, false_alarm)
 
 
-def _divided(told: Array, counted: Array, variance: Array, words: NDArray[np.int64] | None, false_alarm: float) -> Fit:
-    """In hindsight, by the best divisions with these variances."""
+def _divided(
+    told: Array, counted: Array, curve: Curve, weights: Array, words: NDArray[np.int64] | None, false_alarm: float
+) -> Fit:
+    """In hindsight, by the best divisions with these weights."""
     (horizon, series, _), columns = told.shape, slice(None) if words is None else words
-    looked, weights = told[..., columns], (counted[..., None] / variance)[..., columns]
-    search = Search(horizon, series, looked.shape[2], penalty(horizon, looked.shape[2], false_alarm))
-    begins = np.array([search.push(*each) for each in zip(looked, weights, strict=True)])
+    looked = told[..., columns]
+    search = Search(horizon, series, looked.shape[2], penalty(horizon, looked.shape[2], false_alarm), curve)
+    begins = np.array([search.push(*each) for each in zip(looked, weights[..., columns], strict=True)])
     explained = search.residuals <= _unexplained(np.count_nonzero(counted, axis=0) * looked.shape[2])
     fitted, among = np.where(counted[..., None] > 0, told, np.nan), counted.copy()
     starts = np.repeat(np.arange(horizon)[:, None], series, axis=1)

@@ -54,6 +54,7 @@ BITS = 256  # of a report, at most, unless another is chosen
 _AT_ONCE = 1 << 20  # entries of users times values
 _VALUES, _LARGEST = 128, 8  # up to so many, all sets are looked at; of more, sets up to this size
 _SEED = 64  # bits of a hash function
+_LEAST, _FLAT = 1e-16, 1e-3  # a probability, and how far D moves with a share
 _HASHED = 1.04  # times its variance, 2 % of the error: by so much a hash, about which a server asks for each value, must win
 _CHUNK = 1 << 15  # users at a time
 
@@ -102,23 +103,33 @@ class Report(Support):
         """How many sums the server keeps."""
         return self.n_values
 
-    def largest_variance(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """For frequencies between `low` and `high`: where the probability of a support is as near to 1/2 as it can be."""
-        return self.variance(np.minimum(np.maximum((0.5 - self.other) / self.gain, low), high))
+    def curve(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convex in frequencies, with the second derivative 1 / `variance`: twice what it is above a tangent, times the
+        reports, is their deviance from where that touches, -2 ln of a likelihood ratio of binomial supports."""
+        supported = np.clip(self.other + shares * self.gain, _LEAST, 1 - _LEAST)
+        return np.asarray(supported * np.log(supported) + (1 - supported) * np.log(1 - supported))
 
-    def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same, (..., n_values), where residuals of many values are added up: a diagonal D that their covariance does
-        not exceed, so that their squares over D add up to no more than as many independent ones.
+    def curve_together(self, shares: NDArray[np.float64], reports: ArrayLike = np.inf) -> NDArray[np.float64]:
+        """The same where deviances of many values are added up: of a diagonal D that their covariance does not exceed, so
+        that squares over D add up to no more than as many independent ones.
 
         A report supports two values u and v with probability a + b (f_u + f_v) (`pairs`). With r, other and gain as above
         supports have the covariance D + (a - other^2) 11' + (b - other gain) (f1' + 1f') - gain^2 ff', D = r - a - 2 b f,
         and what is added to D is negative semidefinite: its matrix of two rows is, of sets with the determinant
         (w - 1)(k - w - 1)(k own - w)^2 / ((k - 2)^2 (k - 1)^3), of supports that are independent given the own value with
-        -gain^2 as its one entry. For sets of one value D = r: Pearson's.
+        -gain^2 as its one entry. For sets of one value D = r: Pearson's, and deviances are those of counts. On average that
+        of a count of about 1 is larger than 1, which adds up over values: where so many `reports` come at a time, each count
+        is taken for a quarter more.
         """
-        neither, one = self.pairs
-        ends = (self.other - neither + np.clip(share, 0, 1) * (self.gain - 2 * (one - neither)) for share in (low, high))
-        return np.asarray(np.maximum(*ends) / self.gain**2)
+        slope = self.gain - 2 * (self.pairs[1] - self.pairs[0])
+        slope = slope if abs(slope) > _FLAT else _FLAT
+        rare = self.other - self.pairs[0] + (slope / self.gain) ** 2 / 4 / np.maximum(reports, 1)
+        ratio = np.maximum(shares * slope / rare, _LEAST - 1)
+        return np.asarray(rare * (self.gain / slope) ** 2 * ((1 + ratio) * np.log1p(ratio) - ratio))
+
+    def crowded(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What D is multiplied by, at most, where these frequencies (..., n_values) are held."""
+        return np.ones(1)
 
     @property
     def pairs(self) -> tuple[float, float]:
@@ -364,15 +375,15 @@ class Projective(Counted):
     def pairs(self) -> tuple[float, float]:
         return _pairs(self.space.points, self.space.size, self.own)  # on average over places of the user's value
 
-    def largest_together(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+    def crowded(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """More: others on a line through a user's value are supported together, which matters where many hold a few values,
         of which as many as the space has dimensions, less one, may add up. For values that are not placed with the
         geometry in mind the covariance was at most 1.25 times it in all that was enumerated. Values held that fill one
         line, and little else, break it, by up to 11 times: whoever orders the list can place them so."""
-        space, heaviest = self.space, np.sort(np.clip(high, 0, 1), axis=-1)[..., 1 - self.space.dimension :]
+        space, heaviest = self.space, np.sort(np.clip(shares, 0, 1), axis=-1)[..., 1 - self.space.dimension :]
         held = (1 - self.lie) * np.minimum(heaviest.sum(axis=-1, keepdims=True), 1)
         apart = (space.common - max(space.common - 1, 0) // space.order) / space.size * (space.order - 1)
-        return np.asarray(super().largest_together(low, high) + held * apart / self.gain**2)
+        return 1 + np.asarray(held * apart) / (self.other - self.pairs[0])
 
     def probabilities(self, value: int) -> dict[int, float]:
         """The law of a report, by point."""

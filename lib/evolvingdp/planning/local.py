@@ -227,7 +227,7 @@ def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) ->
 def _watched_expected(question: Question, settings: Once, streams: int = 0, online: bool = False) -> Expected:
     """A bit, or one word, in whose series changes are looked for."""
     shares, reports, told = _told(question, settings, _runs(question, streams))
-    fit = detect_many(told, reports, settings.report.largest_variance, online=online)
+    fit = detect_many(told, reports, settings.report, online=online)
     return _followed(question, fit.estimates, shares, online)
 
 
@@ -247,11 +247,11 @@ def _called_expected(question: Question, settings: Reserve, streams: int = 0) ->
     uniform, report = stream(0, "planner", "crews").random(shares.shape), settings.report
     watch, crews, found = Watch(question.periods, 1, series=runs), Crews(settings.parts[1:], runs), []
     for period, (share, many, one) in enumerate(zip(shares, reports, told, strict=True)):
-        watch.tell(one[:, None], many, report.largest_variance)
+        watch.tell(one[:, None], many, report)
         if (more := crews.call(watch)).any():
             both = np.nan_to_num(one) * many + np.nan_to_num(_estimates(report, uniform[period], more, share)) * more
             with np.errstate(invalid="ignore"):
-                watch.tell((both / (many + more))[:, None], many + more, report.largest_variance, again=True)
+                watch.tell((both / (many + more))[:, None], many + more, report, again=True)
         found.append(watch.estimate[:, 0])
     return _followed(question, np.array(found), shares)
 

@@ -133,11 +133,11 @@ class Once:
         online: bool = False,
         false_alarm: float = 0.05,
     ) -> Fit:
-        """`detection.detect` of the estimates of the epochs with reports, with the variances of what is estimated.
+        """`detection.detect` of the estimates of the epochs with reports.
 
         Changes are looked for in `words`, places in the list, together: of two in the second; of more, unless given, in
         hindsight in `frequent` ones, online in all. Of reports of points the rates of false changes hold for words whose
-        places nobody chose with the geometry in mind (`Projective.largest_together`): where all that is held, and watched,
+        places nobody chose with the geometry in mind (`Projective.crowded`): where all that is held, and watched,
         lay on one line, they were .23 in hindsight, .67 online.
         """  # a word that is named twice would count its residuals as two words'
         if words is not None and len(np.unique(words)) < len(words):
@@ -147,9 +147,7 @@ class Once:
             words = np.array([1])
         elif words is None and not online:
             words = frequent(found, tally.reports, self.report.variance(0.0))
-        alone = words is not None and len(words) == 1
-        variance = self.report.largest_variance if alone else self.report.largest_together
-        return detect(found, tally.reports, variance, words=words, online=online, false_alarm=false_alarm)
+        return detect(found, tally.reports, self.report, words=words, online=online, false_alarm=false_alarm)
 
     def smooth(self, tally: Tally, rng: np.random.Generator, *, coverage: float = 0.95) -> Smooth:
         """`core.smoothing` of `estimates`, in hindsight: estimates, low and high, (lots, n_words), each word by itself; with

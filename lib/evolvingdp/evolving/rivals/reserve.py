@@ -125,8 +125,7 @@ class Server:
     def add(self, reports: int, sums: NDArray[np.int64], again: bool = False) -> None:
         """The reports of an epoch; `again`: all of the last one."""
         report = self.settings.report
-        variance = report.largest_variance if report.n_values == 2 else report.largest_together
-        self.watch.tell(report.estimates(sums, reports)[None], reports, variance, again)
+        self.watch.tell(report.estimates(sums, reports)[None], reports, report, again)
 
     def call(self) -> int:
         """The crew that is called in the last epoch, from 1; 0 for none."""
