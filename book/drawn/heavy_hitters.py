@@ -70,7 +70,7 @@ def prefix_tree() -> Drawing:
     drawing = Drawing("Descending a prefix tree", "", 216)
     drawing.text((94 + WIDTH - 20) / 2, 16, "every word", at="middle")
     kept, places, asked = tree.root, {b"": (94 + WIDTH - 20) / 2}, []
-    for level, sketch in enumerate(sketches):
+    for level, sketch in zip(range(tree.depth), sketches, strict=False):  # not the one of whole words
         nodes = tree.children(kept, level)
         oracle, cut = search.oracles[level], threshold * search.shares[level]
         reached = oracle.reaching(oracle.cell_estimates(sketch), sketch.n_reports, tree.keys(nodes), cut)
