@@ -36,7 +36,7 @@ _HOT = "a user holds at most {taking_part} hot items, {usual} of the users an or
 _MUCH = "tell by how much an item is hot"
 _PAST = f"{_MUCH}, or whether it is above its own past"
 _SEARCH = (
-    "pure epsilon-local DP of {lot}", "nothing; its sketches are as large as a power law needs",
+    "pure epsilon-local DP of {lot}", "nothing; its plan holds whatever others have",
     "one report of a prefix, {words} in all", "find words below its threshold", "heavy_hitters/treehist",
 )  # fmt: skip
 
