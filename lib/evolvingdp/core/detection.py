@@ -15,11 +15,12 @@ with .05 it was seen in 7 % of streams of 12 epochs without a change, 11 % of 60
 of one word or five together, at epsilon 1 and 4 and from 300 reports an epoch on, in up to 16 % of 60 and 22 % of 365. A
 few reports are not normal, but their deviances err no more: of a word that .1, 2 or 30 % hold, at epsilon .5, 2 and 8, with
 1, 5, 20 or 300 reports an epoch, changes were seen in hindsight in at most 3 % of streams of 30, 200 and 1,000 epochs,
-online in up to 17 % of 30 and 20 % of 200; of 50 or 200 words, with 10 to 200 reports, in hardly any. Where changes are
-found at their places, an estimate has the standard error of all reports of its segment; it is worse where one is too small
-to be found, or found an epoch off: for changes of 1.4 standard errors of an epoch, online, by up to a fifth than the best
-moving mean. Where a mean moves all the time, segments blur it, and the mean square of their residuals, 1 + bias^2 /
-variance, tells: above 2 and two standard errors of it `detect` returns the releases as they are, and says so (`explained`).
+online in up to 17 % of 30 and 20 % of 200; of 50 or 200 words at epsilon 8, with 10 to 200 reports, in hardly any. Where
+changes are found at their places, an estimate has the standard error of all reports of its segment; it is worse where one
+is too small to be found, or found an epoch off: for changes of 1.4 standard errors of an epoch, online, by up to a fifth
+than the best moving mean. Where a mean moves all the time, segments blur it, and the mean square of their residuals, 1 +
+bias^2 / variance, tells: above 2 and two standard errors of it `detect` returns the releases as they are, and says so
+(`explained`).
 
 **Source.** Jackson et al., An algorithm for optimal partitioning of data on an interval (2005); Yao (1988) for penalties
 that grow as 2 ln T. The penalty here is a union bound over all divisions. Segments that began more than 512 epochs ago are
