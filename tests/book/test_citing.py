@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import datetime
 import html
 import io
 import math
 import re
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from pikepdf import Page, Pdf
 from pybtex.database import Entry, parse_file, parse_string
 from pypdfium2 import PdfDocument, raw
 
+from drawn import titles
 from evolvingdp.book import bundle, citing, latex
 from evolvingdp.book.checkout import Project
 from evolvingdp.book.rendering.ext import Linked
@@ -56,6 +60,26 @@ def test_every_paper_says_where_it_is_and_its_title_leads_there():
         links = re.findall(r'<a href="([^"]*)">(.*?)</a>', entry.text.render_as("html"))
         plain = {re.sub(r"<.*?>", "", text).lower().rstrip("."): link for link, text in links}
         assert plain[html.escape(title, quote=False)] == citing.address(cited.fields), entry.key
+
+
+def test_every_title_is_the_one_that_a_page_was_found_to_give_it():
+    def letters(title: str) -> str:
+        return re.sub(r"[^a-z0-9]", "", unicodedata.normalize("NFKD", title).lower())
+
+    references = parse_file(REPOSITORY / "book" / "references.bib").entries
+    with (REPOSITORY / "book" / "references.csv").open(newline="") as file:
+        rows = {row["key"]: row for row in csv.DictReader(file)}
+    assert list(rows) == list(references)
+    for key, row in rows.items():
+        assert datetime.date.fromisoformat(row["date"])
+        if row["page"]:
+            assert row["page"] in ("own", "version", "other", "citing"), key
+            assert row["found"].startswith("http"), key
+            assert letters(row["title"]) == letters(references[key].fields["title"]), key
+        else:
+            assert row["found"] == row["title"] == "", key
+    said = titles.compared(REPOSITORY)
+    assert f"{sum(bool(row['title']) for row in rows.values())} of {len(rows)} titles were compared" in said
 
 
 def test_the_book_s_bibtex_has_authors_title_version_and_year():

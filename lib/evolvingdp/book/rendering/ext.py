@@ -48,7 +48,7 @@ from evolvingdp.core.tables import DATA
 SHOWN = {  # a directive: the function of book/drawn/ that gets the book's folder, the argument and the lines below it
     "explorer": "explorers.page", "cards": "cards.written", "planner": "fields.shown", "peers": "peers.section",
     "timings": "performance.timings", "numbers": "performance.numbers", "loop": "performance.loop", "ledger": "ledger.table",
-    "live": "live.page", "measured-figure": "measured.figure",
+    "live": "live.page", "measured-figure": "measured.figure", "titles": "titles.compared",
 }  # fmt: skip
 
 
