@@ -18,8 +18,8 @@ from matplotlib.text import Text
 
 from evolvingdp.book import style
 
-WIDEST = 32  # letters in a line of a label
-LONG = 24  # letters of a name that leave no room for another one beside it
+WIDEST = 28  # letters in a line of a label
+LONG = 19  # letters of a name that leave no room for another one beside it
 
 
 class DrawnAgainError(Exception):

@@ -46,7 +46,7 @@ _SETTINGS: Any = {
 }
 
 
-LETTERS = (7.0, 8.0)  # points, of letters in print
+LETTERS = (8.0, 8.5)  # points, of letters in print
 PRINT: Any = _SETTINGS | {"font.size": 7.5, "lines.linewidth": 1.1, "lines.markersize": 4, "axes.linewidth": 0.6}
 COLUMN: ContextVar[str] = ContextVar("COLUMN", default="")  # the figure that is drawn for a printed column just now
 INCHES = 3.3  # of a column
