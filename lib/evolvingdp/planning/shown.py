@@ -63,9 +63,8 @@ def text(answer: Answer, error: float | None = None) -> str:
 
 def _wrapped(line: str) -> str:
     """Sentences within the width; tables, and what is to be copied, as they are."""
-    if line.startswith((" ", "1", "2", "3", "4", "5", "6", "7", "8", "9")):
-        return line
-    return textwrap.fill(line, _WIDTH, subsequent_indent="  " if line.startswith("- ") else "") if line else ""
+    indent = "  " if line.startswith("- ") else ""
+    return line if line[:1] in " 123456789" else textwrap.fill(line, _WIDTH, subsequent_indent=indent)
 
 
 def number(value: float | None, own: float = 0.0, digits: int = 2) -> str:
@@ -80,52 +79,45 @@ def number(value: float | None, own: float = 0.0, digits: int = 2) -> str:
 
 
 def _table(question: Question, predictions: list[Prediction]) -> list[str]:
-    found = any(one.found_from is not None for one in predictions)
-    alarm = all(one.standard_error is None for one in predictions)
-    rows = [["", "method (share of the users)", *([] if alarm else ["std. error", "95 %"])]]
-    rows[0] += ["found from, share", "users"] if found else []
+    rows = [["", "method (share of the users)", "std. error", "95 %", "found from, share", "users"]]
     for place, one in enumerate(predictions, start=1):
-        row = [f"{place}.", one.method, *([] if alarm else [number(one.standard_error, one.own_error), within(one)])]
-        if found:
-            row += [number(one.found_from), "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"]
-        rows.append(row)
+        found = "" if one.found_from is None else f"{one.found_from * question.users:,.0f}"
+        error = number(one.standard_error, one.own_error)
+        rows.append([f"{place}.", one.method, error, within(one), number(one.found_from), found])
     first, *others = _columns(rows)
     notes = (textwrap.fill(one.note, _WIDTH, initial_indent="\n    ", subsequent_indent="    ") for one in predictions)
     return [first, *map("".join, zip(others, notes, strict=True))]
 
 
 def _columns(rows: list[list[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    """All but those that are empty below their heads."""
+    columns = [column for column in zip(*rows, strict=True) if any(column[1:])]
+    padded = ([cell.ljust(max(map(len, column))) for cell in column] for column in columns)
+    return ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
 
 
 def within(one: Prediction, digits: int = 2) -> str:
-    """With as many digits as its standard error."""
-    own = one.own_error * one.within_95 / one.standard_error if one.standard_error else 0.0
-    return number(one.within_95, own, digits).partition(" ")[0]
+    """With as many digits as its standard error; nothing of an alarm."""
+    if not one.standard_error:
+        return ""
+    return number(one.within_95, one.own_error * one.within_95 / one.standard_error, digits).partition(" ")[0]
 
 
 def _details(best: Prediction) -> list[str]:
     told = {name: getattr(best, name) for name in ("guarantee", "assumes", "sends", "cannot", "settings")}
-    lines = [best.method]
-    for name, value in told.items():
-        parts = textwrap.wrap(value, _WIDTH - 13)
-        lines += [f"  {name:<11}{parts[0]}", *(" " * 13 + part for part in parts[1:])]
-    return [*lines, f"  try it     {best.command}"]
+    told["try it"] = best.command
+    lines = (textwrap.fill(f"  {name:<11}{value}", _WIDTH, subsequent_indent=" " * 13) for name, value in told.items())
+    return [best.method, *lines]
 
 
 def _reached(answer: Answer, error: float) -> list[str]:
     late = "; ".join(one.method for one in answer.reached if one.late)
-    found = [one for one in answer.reached if one.epsilon or one.users or one.periods]
     told = ["", f"Not searched to the end, for want of time: {late}."] if late else []
-    if not found:
-        return [f"No method reaches an error of {error:g} by epsilon, users or periods alone.", *told]
     rows = [[f"for an error of {error:g}", "epsilon from", "users from", "periods up to"]]
-    for one in found:
+    for one in (one for one in answer.reached if one.epsilon or one.users or one.periods):
+        numbers = ((one.epsilon, ".3g"), (one.users, ","), (one.periods, ","))
         missing = "not searched" if one.late else "none"
-        numbers = [
-            f"{one.epsilon:.3g}" if one.epsilon else missing,
-            *(f"{n:,}" if n else missing for n in (one.users, one.periods)),
-        ]
-        rows.append([one.method, *numbers])
+        rows.append([one.method, *(f"{value:{digits}}" if value else missing for value, digits in numbers)])
+    if len(rows) == 1:
+        return [f"No method reaches an error of {error:g} by epsilon, users or periods alone.", *told]
     return _columns(rows) + told
