@@ -74,25 +74,20 @@ class Question:
     )
 
     def __post_init__(self) -> None:
-        for name, what in self.__dataclass_fields__.items():
-            about = {key: value for key, value in what.metadata.items() if key not in ("help", "of")}
-            object.__setattr__(self, name, _checked(name, getattr(self, name), "int" in str(what.type), **about))
+        for name in self.__dataclass_fields__:
+            object.__setattr__(self, name, _checked(name, getattr(self, name)))
         if self.target == "window" and self.window > self.periods:
             _refuse(f"window must be at most the periods, {self.periods}, got {self.window}")
 
     @property
     def failure(self) -> float:
         """delta; by default 0 if nobody is trusted, else 1e-9."""
-        if self.delta is not None:
-            return self.delta
-        return 0.0 if self.trust == "nobody" else 1e-9
+        return (0.0 if self.trust == "nobody" else 1e-9) if self.delta is None else self.delta
 
     @property
     def level(self) -> float:
         """The answer to expect; by default .5 for a mean and .01 for a word or an item."""
-        if self.share is not None:
-            return self.share
-        return 0.5 if self.statistic == "mean" else 0.01
+        return (0.5 if self.statistic == "mean" else 0.01) if self.share is None else self.share
 
     @property
     def usual(self) -> float:
@@ -102,9 +97,7 @@ class Question:
     @property
     def jump(self) -> float:
         """The size of a change; by default .1 for a mean, and for a word its level."""
-        if self.change is not None:
-            return self.change
-        return 0.1 if self.statistic == "mean" else self.level
+        return (0.1 if self.statistic == "mean" else self.level) if self.change is None else self.change
 
     @property
     def moves(self) -> int:
@@ -162,14 +155,15 @@ Question.__doc__ = "\n".join(
 )
 
 
-def _checked(name: str, value: Any, whole: bool, low: float, high: float, choices: tuple[str, ...]) -> Any:
+def _checked(name: str, value: Any) -> Any:
     """`value`, as a plain number: 1e6 and numpy's integers are whole numbers, too."""
-    if choices:
-        if value not in choices:
-            _refuse(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+    what = Question.__dataclass_fields__[name]
+    low, high, choices = (what.metadata[one] for one in ("low", "high", "choices"))
+    whole = "int" in str(what.type)
+    if value in choices or value is what.default is None:
         return value
-    if value is None and Question.__dataclass_fields__[name].default is None:
-        return None
+    if choices:
+        _refuse(f"{name} must be one of {', '.join(choices)}, got {value!r}")
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         _refuse(f"{name} must be a number, got {value!r}")
     if not low <= value <= high:
