@@ -27,7 +27,6 @@ from evolvingdp.evolving.constants import most_users, unit
 from evolvingdp.evolving.rivals.choosing import filled, voted
 from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.rivals.reserve import Crews, Reserve
-from evolvingdp.evolving.streams import steps
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.question import PERIOD, SHARES, Question
@@ -46,23 +45,16 @@ Array = NDArray[np.float64]
 @checks.draws
 def moving(question: Question, rng: Generator) -> Array:
     """The share in every period, (periods,): it starts at the level and jumps up or down at random places, within [0, 1]."""
-    places = np.sort(rng.choice(question.periods - 1, size=question.moves, replace=False)) + 2 if question.moves else ()
-    level, changes = question.level, {}
-    for place in places:
+    shares = np.full(question.periods, question.level)
+    for place in np.sort(rng.choice(question.periods - 1, size=question.moves, replace=False)) + 1:
         by = question.jump if rng.integers(2) else -question.jump
-        by = by if 0 <= level + by <= 1 else -by
-        level = min(1.0, max(0.0, level + by))
-        changes[int(place)] = level
-    return steps(question.periods, question.level, changes)
+        shares[place:] = np.clip(shares[-1] + (by if 0 <= shares[-1] + by <= 1 else -by), 0, 1)
+    return shares
 
 
+@lru_cache(maxsize=16)
 def _moving(question: Question, runs: int) -> Array:
-    """The shares of all periods of so many streams, (runs, periods)."""
-    return _moved(replace(question, users=1, epsilon=1.0, delta=None, readings=1), runs)  # which nothing of these moves
-
-
-@lru_cache
-def _moved(question: Question, runs: int) -> Array:
+    """The shares of all periods of so many streams, (runs, periods), the same for all users and epsilon."""
     rng = stream(0, "planner", "moves")
     return np.array([moving(question, rng) for _ in range(runs)])
 

@@ -17,9 +17,8 @@ from evolvingdp.heavy_hitters.tree_hist import TreeHist
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded, rung
 from evolvingdp.planning.local import enough_reports
 from evolvingdp.planning.question import Question
-from evolvingdp.planning.shuffled import Mixed
+from evolvingdp.planning.shuffled import MOST_HASH, Mixed
 
-LARGEST = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
 _AT_LEAST = 4 - float(ndtri(BETA))  # standard errors that are found: of hundreds of candidates some reach less by chance
 _RUNGS = 12  # of epsilon that are tried: to less than a third
 
@@ -38,12 +37,12 @@ def _tree_hist(question: Question) -> TreeHist:
     if (users := _reports(question)) < 1000:
         nearest = f"--users {rounded(1000 * question.users / users):.0f}"
         raise CannotServeError(f"an answer has {users} reports, and a search needs 1,000", nearest)
-    best, least, epsilon, tried = None, float(users), min(question.epsilon, LARGEST), set[Geometry]()
+    best, least, epsilon, tried = None, float(users), min(question.epsilon, MOST_HASH), set[Geometry]()
     for _ in range(_RUNGS):
         if _AT_LEAST * OLH(epsilon).standard_error(users) >= least:
             break
         made = None if geometry(epsilon, WIDE) in tried else _search(epsilon, users, question.length)
-        if made and (found := _found(users, made)) < least:
+        if made and (found := reach(made, users, BETA)) < least:
             best, least = made, found
         tried.add(geometry(epsilon, WIDE))
         epsilon = rung(0.99 * epsilon)
@@ -63,14 +62,9 @@ def _search(epsilon: float, users: int, length: int) -> TreeHist | None:
         return None
 
 
-@lru_cache
-def _found(users: int, settings: TreeHist) -> float:
-    return reach(settings, users, BETA)
-
-
 def _tree_hist_expected(question: Question, settings: TreeHist) -> Expected:
     users = _reports(question)
-    found = _found(users, settings) / users
+    found = reach(settings, users, BETA) / users
     note = "" if question.level > found else f"a word of {question.level:.2g} of the users is not found"
     left_out = max(0.0, 1 / users - 1 / (question.users * question.pooled))  # whose words an answer reads is chance, too
     error = settings.level_error(settings.tree.depth - 1, users, question.level * users) / users

@@ -21,7 +21,7 @@ from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import Question
 
 _LEAST_DELTA = 1e-12
-_MOST_HASH = 10.0  # epsilon of a report of local hashing
+MOST_HASH = 10.0  # epsilon of a report of local hashing, whose values fit in 16 bits
 _BIT = (lambda _: (2.0, 0.0), 15.0)  # of any bit, and the most that the bound is for
 
 _amplified = lru_cache(maxsize=1024)(epsilon_of_a_report)
@@ -52,7 +52,7 @@ class Mixed:
         if delta < _LEAST_DELTA:
             least = asked.failure * _LEAST_DELTA / delta
             raise CannotServeError(f"the bound is for a delta of {least:.2g} or more", f"--delta {1.1 * least:.2g}")
-        values, most = _BIT if asked.statistic == "mean" else (self.values, _MOST_HASH)
+        values, most = _BIT if asked.statistic == "mean" else (self.values, MOST_HASH)
         if users > 1:  # above what reports are made for, theirs serves, too
             epsilon = _amplified(min(epsilon, most), delta, users, values, most)
         return replace(asked, epsilon=epsilon, unit=asked.unit if once or asked.unit == "report" else "period")
