@@ -95,6 +95,17 @@ def test_thresh_needs_thousands_of_readings_a_period():
     assert not refused("THRESH, tuned", replace(TELEMETRY, readings=7000))
 
 
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("trust", TRUST[:2])
+def test_what_a_user_sends_is_said_of_each_report(unit, trust):
+    question = Question(trust=trust, unit=unit, users=10**6, periods=12)
+    told = {one.method: one.sends for one in plan(question).predictions}
+    each = "every user in every period"
+    assert told[each] == "one value, 1 bit a period" if unit != "report" else "one value, 1 bit a reading, 1 a period"
+    assert told["each user once"] == "one value, 1 bit, once"
+    assert trust == "nobody" or told[f"{each}, shuffled"] == f"{told[each]}; no name"
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_refused_names_a_setting_at_which_it_works(case):
     question = CASES[case]

@@ -77,9 +77,7 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
     except ValueError as error:
         return Refusal(method.name, _in_options(str(error)), _nearest(method, question))
     found = replace(found, note=remark(found.standard_error) or found.note)
-    once = method.mixed.once if method.mixed else None
-    said = texts.of(method.name, question, method.trust == "shuffler", once, settings)
-    return Prediction(method=method.name, settings=repr(settings), **vars(found), **said)
+    return Prediction(method=method.name, settings=repr(settings), **vars(found), **texts.of(method, question, settings))
 
 
 def _in_options(message: str) -> str:
@@ -93,6 +91,7 @@ def _in_options(message: str) -> str:
 def _nearest(method: Method, question: Question) -> str:
     """The smallest value of one option at which the method serves, to two digits, where there is one."""
 
+    @cache
     def refused(question: Question) -> float:
         try:
             (settled if method.simulated else expected)(method, question)
@@ -103,32 +102,14 @@ def _nearest(method: Method, question: Question) -> str:
     for name in _SEARCHED:
         about = Question.__dataclass_fields__[name].metadata
         if question.statistic in about["of"] and refused(_set(question, name, about["high"])) < 0:
-            return f"--{name} {_reached(refused, question, name, math.inf, 2):.12g}"
+            return f"--{name} {_reached(refused, question, name, 2):.12g}"
     return ""
 
 
 def _set(question: Question, name: str, value: float) -> Question:
     """`question` with another value of an option."""
-    changed: dict[str, Any] = {name: value if name == "epsilon" else round(value)}
+    changed: dict[str, Any] = {name: value}
     return replace(question, **changed)
-
-
-def _turn(off: Callable[[float], float], bad: float, good: float, name: str, digits: int) -> float:
-    """The value of an option, of so many digits, between `bad`, where off > 0, and `good`, where off <= 0: it holds, and
-    one that does not is within some steps of its logarithm."""
-    up = good > bad
-    step, ends = math.copysign(0.005, good - bad), {math.log(bad): bad, math.log(good): good}
-
-    def value(place: float) -> float:
-        there = rounded(math.exp(place), digits, up)
-        there = there if name == "epsilon" else (math.ceil if up else math.floor)(there)
-        return min(max(there, min(bad, good)), max(bad, good))
-
-    def bounded(place: float) -> float:
-        return max(-9.0, min(9.0, off(ends.get(place) or value(place))))
-
-    root = step / 2 + scipy.optimize.brentq(bounded, *ends, xtol=abs(step))
-    return next((one for more in (0, 1, 3, 7, 15, 31) if off(one := value(root + more * step)) <= 0), good)
 
 
 @dataclass(frozen=True)
@@ -166,22 +147,20 @@ def reach(question: Question, error: float, work: float = 800) -> list[Reached]:
     found, left = [], [float(work)]
     for method in sorted(asked(question), key=lambda one: _work(one, question)):
         least: dict[str, Any] = dict.fromkeys(("epsilon", "users", "periods"))
-        late, here = False, math.inf
+        late = False
         try:
             _refused(method, question)
-            off = partial(_excess, method, error, left)
-            here = off(question)
+            off = cache(partial(_excess, method, error, left))
+            if off(question) <= 0:  # then its own numbers are enough, though none of them need be the least
+                least = {name: getattr(question, name) for name in least}
             for name in least:
-                least[name] = _reached(off, question, name, here, 3)
+                least[name] = _reached(off, question, name, 3)
         except CannotServeError:
             continue
         except TimeoutError:
             late = True
-            if here <= 0:  # then the question's own numbers are enough, though none of them need be the least
-                least = {name: value or getattr(question, name) for name, value in least.items()}
         if late or any(least.values()):
-            whole = {name: int(least[name]) if least[name] else None for name in ("users", "periods")}
-            found.append(Reached(method.name, least["epsilon"], **whole, late=late))
+            found.append(Reached(method.name, **least, late=late))
     return sorted(found, key=lambda one: one.epsilon or math.inf)
 
 
@@ -198,24 +177,32 @@ def _excess(method: Method, error: float, left: list[float], question: Question)
     return math.inf if size is None else math.log(size / error) if size > 0 else -math.inf
 
 
-def _reached(excess: Callable[[Question], float], question: Question, name: str, here: float, digits: int) -> float | None:
-    """The value of `name`, of so many digits, at which an `excess` becomes 0 or less: steps until it is on both sides, then
-    `_turn`; `here` is the one at the question's own."""
+def _reached(excess: Callable[[Question], float], question: Question, name: str, digits: int) -> float | None:
+    """The value of `name`, of so many digits, at which an `excess` becomes 0 or less: steps along its logarithm until it is
+    on both sides, then the place between; the value holds, and one that does not is within some steps of .005."""
     about, power = Question.__dataclass_fields__[name].metadata, _POWER[name]
     low = question.window if name == "periods" and question.target == "window" else about["low"]
-    value, now, least, reached = float(getattr(question, name)), here, 0.1, here <= 0
-    own = value
-    off = cache(lambda value: here if value == own else excess(_set(question, name, value)))
-    while value != (last := about["high"] if reached == (power < 0) else low):
+    up = math.copysign(1.0, power)  # places are logarithms, of which the larger are better
+    worst, best = sorted((up * math.log(low), up * math.log(about["high"])))
+
+    def value(place: float) -> float:
+        there: float = min(max(rounded(math.exp(up * place), digits, up > 0), low), about["high"])
+        return there if name == "epsilon" else (math.ceil if up > 0 else math.floor)(there)
+
+    def off(place: float) -> float:
+        return excess(_set(question, name, value(place)))
+
+    place, least = up * math.log(getattr(question, name)), 0.1
+    holds = (now := off(place)) <= 0
+    while place != (worst if holds else best):
         step = max(least, min(1.1 * abs(now / power), 5.5)) if math.isfinite(now) else 1.4
-        following = value * math.exp(math.copysign(step, last - value))
-        following = min(max(following if name == "epsilon" else float(round(following)), low), about["high"])
-        now = off(following)
-        if reached != (now <= 0):
-            bad, good = (following, value) if reached else (value, following)
-            return _turn(off, bad, good, name, digits)
-        value, least = following, 2 * least
-    return value if reached else None
+        last, place, least = place, max(place - step, worst) if holds else min(place + step, best), 2 * least
+        if ((now := off(place)) <= 0) != holds:
+            good = max(last, place)
+            root = scipy.optimize.brentq(lambda place: max(-9.0, min(9.0, off(place))), min(last, place), good, xtol=0.005)
+            steps = (min(root + 0.005 * more, good) for more in (0.5, 1.5, 3.5, 7.5, 15.5, 31.5))
+            return value(next((one for one in steps if off(one) <= 0), good))
+    return value(place) if holds else None
 
 
 def sentence(question: Question, predictions: list[Prediction], refusals: list[Refusal]) -> str:
@@ -223,14 +210,13 @@ def sentence(question: Question, predictions: list[Prediction], refusals: list[R
     if not predictions:
         first = next((one for one in refusals if one.nearest), None)
         return "No method serves." + (f" Nearest: {first.method}, with {first.nearest}." if first else "")
-    best = predictions[0]
-    if best.found_from is not None and best.standard_error is None:
+    best, *others = predictions
+    if best.found_from is None:
+        error = number(best.standard_error, best.own_error, 3)
+        told = f"has a standard error of {error}; 95 % of its errors are within {within(best, 3)}"
+    elif best.standard_error is None:
         told = f"finds what {best.found_from * question.users:,.0f} users hold ({best.found_from:.2%} of them)"
-    elif best.found_from is not None:
-        told = f"finds words of {best.found_from:.2%} of the users, with a standard error of {best.standard_error:.2g}"
     else:
-        told = f"has a standard error of {number(best.standard_error, best.own_error, 3)}; 95 % of its errors are within "
-        told += within(best, 3)
-    second = predictions[1] if len(predictions) > 1 else None
-    beside = f" Next: {second.method}, {second.rank / best.rank:.2g} times that." if second else ""
+        told = f"finds words of {best.found_from:.2%} of the users, with a standard error of {best.standard_error:.2g}"
+    beside = f" Next: {others[0].method}, {others[0].rank / best.rank:.2g} times that." if others else ""
     return f"Best: {best.method}. It {told}.{beside}"

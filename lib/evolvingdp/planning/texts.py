@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from evolvingdp.core.accounting import together
-from evolvingdp.planning.answer import rounded
+from evolvingdp.core.reports import Report
+from evolvingdp.planning.answer import Method, rounded
 from evolvingdp.planning.question import Question
 
 UNIT = {
@@ -99,15 +100,14 @@ def _for_ever(question: Question, delta: float = 0.0) -> str:
     return f"together it is ({whole:g}, {rounded(failure):.2g})" if failure else f"together it is {whole:g}"
 
 
-def of(method: str, question: Question, mixed: bool, once: bool | None, settings: Any) -> dict[str, Any]:
-    """What is said of a method, by field, at the numbers of a question and with the settings that it has; behind a shuffler
-    (`mixed`) where each user reports `once`, in every period, or (None) as often as a unit."""
-    told = TEXTS[method.partition(", shuffled")[0]]
-    if mixed:
-        promised = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}[once]
+def of(method: Method, question: Question, settings: Any) -> dict[str, Any]:
+    """What is said of a method, by field, at the numbers of a question and with the settings that it has."""
+    told = TEXTS[method.name.removesuffix(", shuffled")]
+    if method.trust == "shuffler" and method.mixed:
+        promised = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}[method.mixed.once]
         whose = "against those who see only what the shuffler passes on"
         told = told._replace(guarantee=f"({{epsilon}}, {{delta}})-DP of {promised}, {whose}", sends=f"{told.sends}; no name")
-    whole = question.unit == "user"
+    whole, report = question.unit == "user", settings if isinstance(settings, Report) else getattr(settings, "report", None)
     filled = {
         "unit": UNIT[question.unit],
         "lot": UNIT["user" if whole else "report"],
@@ -115,7 +115,7 @@ def of(method: str, question: Question, mixed: bool, once: bool | None, settings
         "delta": f"{question.failure:g}",
         "for_ever": _for_ever(question),
         "mixed_for_ever": _for_ever(question, question.failure),
-        "message": getattr(getattr(settings, "report", settings), "message_in_words", ""),
+        "message": getattr(report, "message_in_words", ""),
         "each": "a period" if question.a_period == 1 else f"a reading, {question.a_period:,} a period",
         "words": "one" if whole else "one a period",
         "watched": "" if question.statistic == "mean" else _WATCHED.format(""),
