@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import digamma, ndtri
 
 from evolvingdp.core import checks
 from evolvingdp.core.detection import Watch, detect_many
+from evolvingdp.core.noise import Array
 from evolvingdp.core.reports import BITS, Hashed, Report, best_report
 from evolvingdp.core.sampling import binomial_quantile, binomial_sf
 from evolvingdp.core.seeds import stream
@@ -39,8 +39,6 @@ _SEEN = 1.25  # how much larger a change has to be than the lowest threshold
 _NORMAL = ndtri((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
 _NORMAL /= _NORMAL.std()
 
-Array = NDArray[np.float64]
-
 
 @checks.draws
 def moving(question: Question, rng: Generator) -> Array:
@@ -53,20 +51,17 @@ def moving(question: Question, rng: Generator) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _moving(question: Question, runs: int) -> Array:
-    """The shares of all periods of so many streams, (runs, periods), the same for all users and epsilon."""
+def _moving(question: Question, runs: int = 0) -> Array:
+    """The shares of all periods of so many streams, (runs, periods), the same for all users and epsilon; 0: of as many as
+    tell a mean over places of changes."""
+    runs = runs or (min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)
     rng = stream(0, "planner", "moves")
     return np.array([moving(question, rng) for _ in range(runs)])
 
 
 def averaged(question: Question, of_share: Callable[[Array], Array]) -> float:
     """The mean of a function of the share over all periods, where the share moves as it does."""
-    return float(np.mean(of_share(_moving(question, _streams(question)))))
-
-
-def _streams(question: Question) -> int:
-    """How many tell a mean over places of changes."""
-    return min(64, max(8, _DRAWN // question.periods)) if question.moves else 1
+    return float(np.mean(of_share(_moving(question))))
 
 
 def _report(question: Question, epsilon: float, kind: type[Report] | None) -> Report:
@@ -126,7 +121,7 @@ def _thresh(question: Question) -> Thresh:
     if question.periods < 2:
         raise CannotServeError("there is one period, and nothing to follow", "--periods 2")
     size = question.periods, question.readings, question.epsilon
-    found, least, means = list[Thresh](), math.inf, _moving(question, _streams(question)).T
+    found, least, means = list[Thresh](), math.inf, _moving(question).T
     for users in _crowds(question):
         try:
             made = Thresh.tuned(users, *size, changes=question.moves, beta=BETA)
@@ -162,15 +157,10 @@ def _crowds(question: Question) -> list[int]:
 
 
 def _voted_expected(question: Question, settings: Thresh) -> Expected:
-    bias, own = voted(settings, _moving(question, _streams(question)).T)
+    bias, own = voted(settings, _moving(question).T)
     errors = (bias[..., None] + own[..., None] * _NORMAL).swapaxes(0, 1).reshape(bias.shape[1], -1)
     found = summed_up(question, errors, (question.moves + 1) / question.periods)
     return replace(found, own_error=0.0, note="where the number of changes is promised: after more its last estimate stays")
-
-
-def _runs(question: Question, streams: int) -> int:
-    """How many streams a prediction simulates; 0: as many as it has time for."""
-    return streams or min(_MOST_RUNS, max(_FEW_RUNS, _DRAWN // question.periods))
 
 
 def summed_up(question: Question, errors: Array, weight: float, note: str = "") -> Expected:
@@ -200,8 +190,10 @@ def weight_of_a_period(question: Question, online: bool) -> float:
 
 @lru_cache(maxsize=4)
 def _told(question: Question, settings: Once, runs: int) -> tuple[Array, Array, Array]:
-    """Of so many streams the shares, and what users who are dealt to periods report of them: how many, and what they tell,
-    (periods, runs) each. The uniform numbers are the same for all users and epsilon: it is not by chance that more help."""
+    """Of so many streams (0: as many as there is time for) the shares, and what users who are dealt to periods report of
+    them: how many, and what they tell, (periods, runs) each. The uniform numbers are the same for all users and epsilon: it
+    is not by chance that more help."""
+    runs = runs or min(_MOST_RUNS, max(_FEW_RUNS, _DRAWN // question.periods))
     shares, report, left = _moving(question, runs).T, settings.report, np.full(runs, float(settings.n_users))
     uniform, reports = stream(0, "planner", "reports").random((2, runs, question.periods)).T, np.empty(shares.shape)
     for lot, chance in enumerate(1 / np.arange(question.periods, 0, -1)):
@@ -218,7 +210,7 @@ def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) ->
 
 def _watched_expected(question: Question, settings: Once, streams: int = 0, online: bool = False) -> Expected:
     """A bit, or one word, in whose series changes are looked for."""
-    shares, reports, told = _told(question, settings, _runs(question, streams))
+    shares, reports, told = _told(question, settings, streams)
     fit = detect_many(told, reports, settings.report, online=online)
     return _followed(question, fit.estimates, shares, online)
 
@@ -235,8 +227,9 @@ def _followed(question: Question, estimates: Array, shares: Array, online: bool 
 
 def _called_expected(question: Question, settings: Reserve, streams: int = 0) -> Expected:
     """Of crews that are called, in all runs at once."""
-    shares, reports, told = _told(question, settings.once, runs := _runs(question, streams))
+    shares, reports, told = _told(question, settings.once, streams)
     uniform, report = stream(0, "planner", "crews").random(shares.shape), settings.report
+    runs = shares.shape[1]
     watch, crews, found = Watch(question.periods, 1, series=runs), Crews(settings.parts[1:], runs), []
     for period, (share, many, one) in enumerate(zip(shares, reports, told, strict=True)):
         watch.tell(one[:, None], many, report)

@@ -28,7 +28,6 @@ def _reports(question: Question) -> int:
     return max(1, int(question.users * question.pooled / question.of_a_unit))
 
 
-@lru_cache
 def _tree_hist(question: Question) -> TreeHist:
     """The one that finds most at this epsilon or less, as a report may always use less: sketches for a large epsilon, which
     have few points, can need higher thresholds. Of one geometry the largest epsilon finds most."""
