@@ -10,7 +10,6 @@ from evolvingdp.planning.question import Question
 from evolvingdp.planning.texts import UNIT
 
 _WIDTH = 92  # of the book's column, too
-_TRUST = {"--trust shuffler": "With a trusted shuffler", "--trust curator": "With a trusted curator"}
 
 
 def asked(question: Question) -> str:
@@ -45,14 +44,10 @@ def text(answer: Answer, error: float | None = None) -> str:
         lines += ["", *_details(one)]
     told: dict[str, list[str]] = {}
     for refused in answer.refusals:
-        if refused.nearest not in _TRUST:
-            nearest = f" Try {refused.nearest}." if refused.nearest else ""
-            told.setdefault(f"{refused.reason}.{nearest}", []).append(refused.method)
+        nearest = f" Try {refused.nearest}." if refused.nearest else ""
+        told.setdefault(f"{refused.reason}.{nearest}", []).append(refused.method)
     if told:
         lines += ["", "Cannot serve:", *(f"- {'; '.join(methods)}: {reason}" for reason, methods in told.items())]
-    for option, said in _TRUST.items():
-        others = "; ".join(one.method for one in answer.refusals if one.nearest == option)
-        lines += ["", f"{said} ({option}): {others}."] if others else []
     if error is not None:
         lines += ["", *_reached(answer, error)]
     if question.statistic != "hot":
