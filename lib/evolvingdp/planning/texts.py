@@ -36,6 +36,8 @@ _WATCHED = "; predicted for one word that is watched: detect(tally, words=np.arr
 _HOT = "a user holds at most {taking_part} hot items, {usual} of the users an ordinary one"
 _MUCH = "tell by how much an item is hot"
 _PAST = f"{_MUCH}, or whether it is above its own past"
+_COUNTS, _LONG, _AFTER = f"{_DATA}; {{counted}}", "be precise over many periods", "answer before all periods are over"
+_SHIFTING, _TREE = "sparse_vector/shifting_heavy_hitters", "continual_mean/binary_tree"
 _SEARCH = (
     "pure epsilon-local DP of {lot}", "nothing; its plan holds whatever others have",
     "one report of a prefix, {words} in all", "find words below its threshold", "heavy_hitters/treehist",
@@ -46,7 +48,7 @@ TEXTS = {
         _PURE, "nothing", "{message} {each}", "be precise where epsilon has to pay for many periods", "evolving/choosing"),
     "each user once": Text(_ONCE, _ANY, "{message}, once", "follow a user", "evolving/choosing"),
     "each user once, changes found afterwards": Text(
-        _FREE, _JUMPS + "{watched}", "{message}, once", "answer before all periods are over", "evolving/choosing"),
+        _FREE, _JUMPS + "{watched}", "{message}, once", _AFTER, "evolving/choosing"),
     "each user once, changes found as they come": Text(
         _FREE, _JUMPS + "{watched_online}", "{message}, once", "see a change at once", "evolving/choosing"),
     "each user once, with a reserve that is called at a change": Text(
@@ -59,28 +61,20 @@ TEXTS = {
         _ONCE, "a list of the items; {usual} of the users hold an ordinary one", "{message}, once",
         "see an item between two periods", "heavy_hitters/frequency_oracle"),
     "TreeHist": Text(*_SEARCH),
-    "fresh Laplace noise in every period": Text(
-        f"{_CURATED}; of all periods {{for_ever}}", "nothing", _DATA, "be precise over many periods",
-        "continual_mean/binary_tree"),
-    "fresh Gaussian noise in every period": Text(
-        _CENTRAL, "nothing", _DATA, "have a pure guarantee", "continual_mean/binary_tree"),
-    "running sums, the best tree": Text(
-        f"pure epsilon-DP of {_SUMS}", "nothing", _DATA, _EACH, "continual_mean/binary_tree"),
+    "fresh Laplace noise in every period": Text(f"{_CURATED}; of all periods {{for_ever}}", "nothing", _DATA, _LONG, _TREE),
+    "fresh Gaussian noise in every period": Text(_CENTRAL, "nothing", _DATA, "have a pure guarantee", _TREE),
+    "running sums, the best tree": Text(f"pure epsilon-DP of {_SUMS}", "nothing", _DATA, _EACH, _TREE),
     "running sums, eight buffers": Text(
-        f"({{epsilon}}, {{delta}})-DP of {_SUMS}", "nothing", _DATA, "have a pure guarantee", "continual_mean/binary_tree"),
-    "ThresholdMonitor": Text(_CENTRAL, _HOT, _DATA, _MUCH, "sparse_vector/shifting_heavy_hitters"),
-    "StableMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, "sparse_vector/shifting_heavy_hitters"),
+        f"({{epsilon}}, {{delta}})-DP of {_SUMS}", "nothing", _DATA, "have a pure guarantee", _TREE),
+    "ThresholdMonitor": Text(_CENTRAL, _HOT, _DATA, _MUCH, _SHIFTING),
+    "StableMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, _SHIFTING),
     "AboveThreshold, repeated": Text(
         _CENTRAL, "at most {events} hot items in all; {usual} of the users hold an ordinary one", _DATA,
-        "go on after so many", "sparse_vector/shifting_heavy_hitters"),
+        "go on after so many", _SHIFTING),
     "a histogram in every period": Text(
-        _CENTRAL, "{usual} of the users hold an ordinary item; any number of hot ones", _DATA,
-        "be precise over many periods", "sparse_vector/shifting_heavy_hitters"),
-    "stable histogram": Text(
-        _CENTRAL, "nothing", f"{_DATA}; {{counted}}", "show a word that few hold", "sparse_vector/shifting_heavy_hitters"),
-    "stable histogram, once at the end": Text(
-        _CENTRAL, "nothing", f"{_DATA}; {{counted}}", "answer before all periods are over",
-        "sparse_vector/shifting_heavy_hitters"),
+        _CENTRAL, "{usual} of the users hold an ordinary item; any number of hot ones", _DATA, _LONG, _SHIFTING),
+    "stable histogram": Text(_CENTRAL, "nothing", _COUNTS, "show a word that few hold", _SHIFTING),
+    "stable histogram, once at the end": Text(_CENTRAL, "nothing", _COUNTS, _AFTER, _SHIFTING),
 }  # fmt: skip
 _COUNTED = {
     "report": "every reading counts",
