@@ -110,8 +110,11 @@ def counting(mechanism: Callable[[Job], Any], online: bool = True) -> Prepare:
                 if not online:
                     released.append(made.release(streams[number], rng))
                     continue
-                state = made.start(rng)
-                released.append([made.step(state, bit)[1] for bit in bits])
+                state, sums = made.start(rng), list[float]()
+                for bit in bits:
+                    state, noisy = made.step(state, bit)
+                    sums.append(noisy)
+                released.append(sums)
             return released
 
         return work

@@ -154,7 +154,7 @@ def mean(settings: Any, n_steps: int, one_by_one: bool = False) -> Work:
     def work() -> object:
         state = settings.start(seeded("noise"))
         for user, sample in arriving:
-            settings.step(state, user, sample)
+            state, _ = settings.step(state, user, sample)
         return state
 
     return work

@@ -50,7 +50,8 @@ def sentence(root: Path, name: str) -> str:
         which = ", ".join(changed) if len(changed) <= _NAMED else f"{len(changed)} of {len(told['notebooks'])} notebooks"
         since = f"; since then the code of {which} has changed." if changed else "."
     else:
-        same = told["library_sha256"] == library(root / "benchmarks" / told["script"])
+        then = told.get("library_sha256")  # none where the commit is told
+        same = then in (None, library(root / "benchmarks" / told["script"]))
         since = "." if same else "; what it measures has changed in the library since."
     typed, *again = told["command"].split(",", 1)
     where = f" ({told['machine']})" if "machine" in told else ""
