@@ -83,6 +83,11 @@ class Method:
     of_a_user: bool = False  # whether it protects no less than all that a user ever sends
     mixed: Mixed | None = None  # what its reports are to a shuffler, where it gains by one
 
+    def asked(self, question: Question) -> Question:
+        """What it is asked: less, and behind a shuffler with the epsilon of a report."""
+        less = self.less(question)
+        return self.mixed.question(less) if self.mixed and self.trust == "shuffler" else less
+
     def less(self, question: Question) -> Question:
         """What it is asked instead. Where errors are simulated, or jump, those of round numbers stand for all up to the next
         ones, so that more users or epsilon are not worse by chance: a method may always use less."""

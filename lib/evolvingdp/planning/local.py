@@ -75,14 +75,11 @@ def _every(question: Question, kind: type[Report] | None = None) -> Report:
     return _report(question, question.epsilon / question.of_a_unit, kind)
 
 
-def _every_expected(question: Question, report: Report) -> Expected:
-    """Errors of periods are independent, so that those of a window average out."""
-    return _of_reports(question, report, question.users * question.a_period * question.pooled)
-
-
-def _of_reports(question: Question, report: Report, reports: float) -> Expected:
-    """Of the mean of so many reports about the population's share; the users' own is subtracted."""
-    everything = question.users * question.readings * question.pooled
+def _of_reports(question: Question, settings: Report | Once) -> Expected:
+    """Of the mean of all reports of an answer's periods, in each or once, whose errors are independent; the users' own is
+    subtracted from the population's."""
+    report, part = (settings, question.a_period) if isinstance(settings, Report) else (settings.report, 1 / question.periods)
+    reports, everything = part * question.users * question.pooled, question.users * question.readings * question.pooled
     square = averaged(question, lambda one: report.variance(one) / reports - one * (1 - one) / everything)
     return Expected.normal(math.sqrt(max(square, 0.0)))
 
@@ -106,10 +103,6 @@ def _watched(question: Question, kind: type[Report] | None = None) -> Once:
     """The same, where periods without reports take over what others have."""
     report = _report(question, question.epsilon, kind)
     return Once(question.users, question.periods, question.epsilon, report.n_values, report=report)
-
-
-def _once_expected(question: Question, settings: Once) -> Expected:
-    return _of_reports(question, settings.report, question.users * question.pooled / question.periods)
 
 
 def _reserve(question: Question) -> Reserve:
@@ -273,8 +266,8 @@ _ONCE = Mixed(True, kind=Hashed)
 _FOLLOW: dict[str, Any] = {"targets": ("period", "window"), "simulated": True, "in_steps": True}
 _ONLINE = partial(_watched_expected, online=True)
 METHODS = [
-    Method("every user in every period", SHARES, _every, _every_expected, mixed=replace(_ONCE, once=False)),
-    Method("each user once", SHARES, _once, _once_expected, mixed=_ONCE),
+    Method("every user in every period", SHARES, _every, _of_reports, mixed=replace(_ONCE, once=False)),
+    Method("each user once", SHARES, _once, _of_reports, mixed=_ONCE),
     Method("each user once, changes found afterwards", SHARES, _watched, _watched_expected, mixed=_ONCE, **_FOLLOW),
     Method("each user once, changes found as they come", SHARES, _watched, _ONLINE, mixed=_ONCE, **_FOLLOW),
     Method("each user once, with a reserve that is called at a change", ("mean",), _reserve, _called_expected, **_FOLLOW),

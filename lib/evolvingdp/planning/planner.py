@@ -43,7 +43,7 @@ def asked(question: Question) -> list[Method]:
 def settled(method: Method, question: Question) -> Any:
     """The library's settings; raises CannotServeError with what would work."""
     _refused(method, question)
-    return method.settle(method.less(question))
+    return method.settle(method.asked(question))
 
 
 def _refused(method: Method, question: Question) -> None:
@@ -64,19 +64,20 @@ def _refused(method: Method, question: Question) -> None:
 
 def expected(method: Method, question: Question, streams: int = 0) -> Expected:
     """The error in shares; `streams`: how many are simulated where there is no formula, 0 for as many as there is time."""
-    settings, less = settled(method, question), method.less(question)
-    return method.expect(less, settings, streams) if method.simulated else method.expect(less, settings)
+    settings, own = settled(method, question), method.asked(question)
+    return method.expect(own, settings, streams) if method.simulated else method.expect(own, settings)
 
 
 def _ask(method: Method, question: Question) -> Prediction | Refusal:
     try:
-        settings = settled(method, question)
-        found = method.expect(method.less(question), settings)
+        settings, own = settled(method, question), method.asked(question)
+        found = method.expect(own, settings)
     except CannotServeError as reason:
         return Refusal(method.name, str(reason), reason.nearest or _nearest(method, question))
     except ValueError as error:
         return Refusal(method.name, _in_options(str(error)), _nearest(method, question))
-    found = replace(found, note=remark(found.standard_error) or found.note)
+    alone = f"a report alone has epsilon {own.epsilon:.3g}" if method.trust == "shuffler" else ""
+    found = replace(found, note=remark(found.standard_error) or "; ".join(filter(None, (alone, found.note))))
     return Prediction(method=method.name, settings=repr(settings), **vars(found), **texts.of(method, question, settings))
 
 

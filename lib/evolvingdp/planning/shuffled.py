@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
 
 from evolvingdp.core import accounting
 from evolvingdp.core.reports import Report
 from evolvingdp.heavy_hitters.shuffling import epsilon_of_a_report, fewest, hashed
-from evolvingdp.planning.answer import CannotServeError, Expected, Method
+from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.curated import needs_delta
 from evolvingdp.planning.question import Question
 
@@ -61,17 +60,4 @@ class Mixed:
 def mixed(method: Method, reports: Mixed) -> Method:
     """The method behind a shuffler."""
     settle = partial(method.settle, kind=reports.kind) if reports.kind else method.settle
-
-    def expect(question: Question, settings: Any, *streams: int) -> Expected:
-        asked = reports.question(question)
-        found = method.expect(asked, settings, *streams)
-        note = f"a report alone has epsilon {asked.epsilon:.3g}"
-        return replace(found, note="; ".join(filter(None, (note, found.note))))
-
-    return replace(
-        method,
-        name=f"{method.name}, shuffled",
-        settle=lambda question: settle(reports.question(question)),
-        expect=expect,
-        trust="shuffler",
-    )
+    return replace(method, name=f"{method.name}, shuffled", settle=settle, trust="shuffler")
