@@ -134,16 +134,14 @@ def _crowds(question: Question) -> list[int]:
     """How many users may be best, most first: all who are sure to see a change, and fewer, where they vote by a threshold
     that one more would raise above a distance that there is."""
     size = question.periods, question.readings, BETA
-    if not question.moves:
-        return [question.users]
-    all_of_them = min(question.users, most_users(question.jump / _SEEN / 2, *size))
+    all_of_them = min(question.users, most_users(question.jump / _SEEN / 2, *size)) if question.moves else question.users
     if not all_of_them:
         raise CannotServeError(
             f"users vote for an update once their mean has moved by {2 * unit(question.users, *size):.2g} at least, and a "
             f"change of {question.jump:g} is not seen, or only just"
         )
     sure = 3 * math.sqrt(0.5 / question.readings)  # what a user sees of a change is off by a third of it
-    distances = question.jump * np.arange(1, min(question.moves, 1 / question.jump) + 1) - sure
+    distances = question.jump * np.arange(1, min(question.moves, 1 / (question.jump or 1)) + 1) - sure
     steps = np.divide.outer(distances, 2.0 * np.arange(1, question.periods.bit_length() + 1))
     fewer = {most_users(step, *size) for step in steps.ravel().tolist() if step > 0}
     return sorted({all_of_them} | {users for users in fewer if 0 < users < all_of_them}, reverse=True)

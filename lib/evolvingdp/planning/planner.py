@@ -125,10 +125,6 @@ class Reached:
     late: bool = False
 
 
-# of it that errors fall with, to guess where to look
-_POWER = {"epsilon": 1.0, "users": 0.5, "periods": -0.5, "readings": 0.5}
-
-
 def _work(method: Method, question: Question) -> float:
     """Milliseconds of a processor that a prediction takes, about, and on any machine the same."""
     words = {"words": 10, "hot": 70 if method.trust == "curator" else 10}.get(question.statistic, 1)
@@ -181,10 +177,9 @@ def _excess(method: Method, error: float, left: list[float], question: Question)
 def _reached(excess: Callable[[Question], float], question: Question, name: str, digits: int) -> float | None:
     """The value of `name`, of so many digits, at which an `excess` becomes 0 or less: steps along its logarithm until it is
     on both sides, then the place between; the value holds, and one that does not is within some steps of .005."""
-    about, power = Question.__dataclass_fields__[name].metadata, _POWER[name]
+    about, up = Question.__dataclass_fields__[name].metadata, -1 if name == "periods" else 1
     low = question.window if name == "periods" and question.target == "window" else about["low"]
-    up = math.copysign(1.0, power)  # places are logarithms, of which the larger are better
-    worst, best = sorted((up * math.log(low), up * math.log(about["high"])))
+    worst, best = sorted((up * math.log(low), up * math.log(about["high"])))  # places are logarithms: the larger are better
 
     def value(place: float) -> float:
         there: float = min(max(rounded(math.exp(up * place), digits, up > 0), low), about["high"])
@@ -193,12 +188,11 @@ def _reached(excess: Callable[[Question], float], question: Question, name: str,
     def off(place: float) -> float:
         return excess(_set(question, name, value(place)))
 
-    place, least = up * math.log(getattr(question, name)), 0.1
-    holds = (now := off(place)) <= 0
+    place, step = up * math.log(getattr(question, name)), 1.4
+    holds = off(place) <= 0
     while place != (worst if holds else best):
-        step = max(least, min(1.1 * abs(now / power), 5.5)) if math.isfinite(now) else 1.4
-        last, place, least = place, max(place - step, worst) if holds else min(place + step, best), 2 * least
-        if ((now := off(place)) <= 0) != holds:
+        last, place, step = place, max(place - step, worst) if holds else min(place + step, best), 2 * step
+        if (off(place) <= 0) != holds:
             good = max(last, place)
             root = scipy.optimize.brentq(lambda place: max(-9.0, min(9.0, off(place))), min(last, place), good, xtol=0.005)
             steps = (min(root + 0.005 * more, good) for more in (0.5, 1.5, 3.5, 7.5, 15.5, 31.5))

@@ -38,10 +38,6 @@ _MUCH = "tell by how much an item is hot"
 _PAST = f"{_MUCH}, or whether it is above its own past"
 _COUNTS, _LONG, _AFTER = f"{_DATA}; {{counted}}", "be precise over many periods", "answer before all periods are over"
 _SHIFTING, _TREE = "sparse_vector/shifting_heavy_hitters", "continual_mean/binary_tree"
-_SEARCH = (
-    "pure epsilon-local DP of {lot}", "nothing; its plan holds whatever others have",
-    "one report of a prefix, {words} in all", "find words below its threshold", "heavy_hitters/treehist",
-)  # fmt: skip
 
 TEXTS = {
     "every user in every period": Text(
@@ -60,7 +56,9 @@ TEXTS = {
     "each user once, and a cut": Text(
         _ONCE, "a list of the items; {usual} of the users hold an ordinary one", "{message}, once",
         "see an item between two periods", "heavy_hitters/frequency_oracle"),
-    "TreeHist": Text(*_SEARCH),
+    "TreeHist": Text(
+        "pure epsilon-local DP of {lot}", "nothing; its plan holds whatever others have",
+        "one report of a prefix, {words} in all", "find words below its threshold", "heavy_hitters/treehist"),
     "fresh Laplace noise in every period": Text(f"{_CURATED}; of all periods {{for_ever}}", "nothing", _DATA, _LONG, _TREE),
     "fresh Gaussian noise in every period": Text(_CENTRAL, "nothing", _DATA, "have a pure guarantee", _TREE),
     "running sums, the best tree": Text(f"pure epsilon-DP of {_SUMS}", "nothing", _DATA, _EACH, _TREE),
