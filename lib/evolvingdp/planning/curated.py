@@ -50,8 +50,7 @@ def _sums(question: Question, gaussian: bool) -> tuple[Any, Noise]:
     """Prefix sums over periods' totals, and the noise of a node."""
     delta = needs_delta(question) if gaussian else 0.0
     sums: Any = Buffered(question.periods) if gaussian else best_tree(question.periods)
-    uses = question.of_a_unit
-    return sums, calibrate(sums, question.epsilon, delta, moved(question, gaussian), uses=uses)
+    return sums, calibrate(sums, question.epsilon, delta, moved(question, gaussian), uses=question.of_a_unit)
 
 
 def _sums_expected(question: Question, made: tuple[Any, Noise]) -> Expected:

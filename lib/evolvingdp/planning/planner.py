@@ -102,15 +102,10 @@ def _nearest(method: Method, question: Question) -> str:
 
     for name in _SEARCHED:
         about = Question.__dataclass_fields__[name].metadata
-        if question.statistic in about["of"] and refused(_set(question, name, about["high"])) < 0:
+        most: dict[str, Any] = {name: about["high"]}
+        if question.statistic in about["of"] and refused(replace(question, **most)) < 0:
             return f"--{name} {_reached(refused, question, name, 2):.12g}"
     return ""
-
-
-def _set(question: Question, name: str, value: float) -> Question:
-    """`question` with another value of an option."""
-    changed: dict[str, Any] = {name: value}
-    return replace(question, **changed)
 
 
 @dataclass(frozen=True)
@@ -174,19 +169,20 @@ def _excess(method: Method, error: float, left: list[float], question: Question)
     return math.inf if size is None else math.log(size / error) if size > 0 else -math.inf
 
 
-def _reached(excess: Callable[[Question], float], question: Question, name: str, digits: int) -> float | None:
+def _reached(excess: Callable[[Question], float], question: Question, name: str, digits: int) -> Any:
     """The value of `name`, of so many digits, at which an `excess` becomes 0 or less: steps along its logarithm until it is
     on both sides, then the place between; the value holds, and one that does not is within some steps of .005."""
     about, up = Question.__dataclass_fields__[name].metadata, -1 if name == "periods" else 1
     low = question.window if name == "periods" and question.target == "window" else about["low"]
     worst, best = sorted((up * math.log(low), up * math.log(about["high"])))  # places are logarithms: the larger are better
 
-    def value(place: float) -> float:
-        there: float = min(max(rounded(math.exp(up * place), digits, up > 0), low), about["high"])
-        return there if name == "epsilon" else (math.ceil if up > 0 else math.floor)(there)
+    def at(place: float) -> Question:
+        there = min(max(rounded(math.exp(up * place), digits, up > 0), low), about["high"])
+        value: dict[str, Any] = {name: there if name == "epsilon" else (math.ceil if up > 0 else math.floor)(there)}
+        return replace(question, **value)
 
     def off(place: float) -> float:
-        return excess(_set(question, name, value(place)))
+        return max(-9.0, min(9.0, excess(at(place))))
 
     place, step = up * math.log(getattr(question, name)), 1.4
     holds = off(place) <= 0
@@ -194,10 +190,11 @@ def _reached(excess: Callable[[Question], float], question: Question, name: str,
         last, place, step = place, max(place - step, worst) if holds else min(place + step, best), 2 * step
         if (off(place) <= 0) != holds:
             good = max(last, place)
-            root = scipy.optimize.brentq(lambda place: max(-9.0, min(9.0, off(place))), min(last, place), good, xtol=0.005)
+            root = scipy.optimize.brentq(off, min(last, place), good, xtol=0.005)
             steps = (min(root + 0.005 * more, good) for more in (0.5, 1.5, 3.5, 7.5, 15.5, 31.5))
-            return value(next((one for one in steps if off(one) <= 0), good))
-    return value(place) if holds else None
+            place, holds = next((one for one in steps if off(one) <= 0), good), True
+            break
+    return getattr(at(place), name) if holds else None
 
 
 def sentence(question: Question, predictions: list[Prediction], refusals: list[Refusal]) -> str:

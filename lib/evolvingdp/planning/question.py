@@ -144,15 +144,8 @@ def _described(name: str) -> str:
     return f"| `{name}` | {' '.join(about['help'].split())} | {allowed} |"
 
 
-Question.__doc__ = "\n".join(
-    [
-        inspect.cleandoc(Question.__doc__ or ""),
-        "",
-        "| field | what it is | allowed |",
-        "|---|---|---|",
-        *map(_described, Question.__dataclass_fields__),
-    ]
-)
+Question.__doc__ = inspect.cleandoc(Question.__doc__ or "") + "\n\n| field | what it is | allowed |\n|---|---|---|\n"
+Question.__doc__ += "\n".join(map(_described, Question.__dataclass_fields__))
 
 
 def _checked(name: str, value: Any) -> Any:
