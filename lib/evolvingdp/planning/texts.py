@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from evolvingdp.core.accounting import together
 from evolvingdp.core.reports import Report
@@ -15,17 +15,7 @@ UNIT = {
     "user": "everything that a user ever sends",
 }
 
-
-class Text(NamedTuple):
-    """Of one method."""
-
-    guarantee: str
-    assumes: str
-    sends: str
-    cannot: str
-    notebook: str
-
-
+_SAID = ("guarantee", "assumes", "sends", "cannot", "notebook")  # of each method
 _ONCE = "pure epsilon-local DP of everything that a user ever sends"
 _FREE = f"{_ONCE}; averaging costs nothing"
 _PURE, _CURATED = "pure epsilon-local DP of {unit}; of all periods {for_ever}", "pure epsilon-DP of {unit}"
@@ -40,39 +30,39 @@ _COUNTS, _LONG, _AFTER = f"{_DATA}; {{counted}}", "be precise over many periods"
 _SHIFTING, _TREE = "sparse_vector/shifting_heavy_hitters", "continual_mean/binary_tree"
 
 TEXTS = {
-    "every user in every period": Text(
+    "every user in every period": (
         _PURE, "nothing", "{message} {each}", "be precise where epsilon has to pay for many periods", "evolving/choosing"),
-    "each user once": Text(_ONCE, _ANY, "{message}, once", "follow a user", "evolving/choosing"),
-    "each user once, changes found afterwards": Text(
+    "each user once": (_ONCE, _ANY, "{message}, once", "follow a user", "evolving/choosing"),
+    "each user once, changes found afterwards": (
         _FREE, _JUMPS + "{watched}", "{message}, once", _AFTER, "evolving/choosing"),
-    "each user once, changes found as they come": Text(
+    "each user once, changes found as they come": (
         _FREE, _JUMPS + "{watched_online}", "{message}, once", "see a change at once", "evolving/choosing"),
-    "each user once, with a reserve that is called at a change": Text(
+    "each user once, with a reserve that is called at a change": (
         _ONCE, "jumps; with more than planned it goes on without a reserve", "{message}, once",
         "promise a user in which period it will be asked", "evolving/choosing"),
-    "THRESH, tuned": Text(
+    "THRESH, tuned": (
         _ONCE, "long periods, changes that all users see, no more than planned", "1 bit a period, 1 more at each update",
         "follow a drift, or more changes than planned", "evolving/thresh"),
-    "each user once, and a cut": Text(
+    "each user once, and a cut": (
         _ONCE, "a list of the items; {usual} of the users hold an ordinary one", "{message}, once",
         "see an item between two periods", "heavy_hitters/frequency_oracle"),
-    "TreeHist": Text(
+    "TreeHist": (
         "pure epsilon-local DP of {lot}", "nothing; its plan holds whatever others have",
         "one report of a prefix, {words} in all", "find words below its threshold", "heavy_hitters/treehist"),
-    "fresh Laplace noise in every period": Text(f"{_CURATED}; of all periods {{for_ever}}", "nothing", _DATA, _LONG, _TREE),
-    "fresh Gaussian noise in every period": Text(_CENTRAL, "nothing", _DATA, "have a pure guarantee", _TREE),
-    "running sums, the best tree": Text(f"pure epsilon-DP of {_SUMS}", "nothing", _DATA, _EACH, _TREE),
-    "running sums, eight buffers": Text(
+    "fresh Laplace noise in every period": (f"{_CURATED}; of all periods {{for_ever}}", "nothing", _DATA, _LONG, _TREE),
+    "fresh Gaussian noise in every period": (_CENTRAL, "nothing", _DATA, "have a pure guarantee", _TREE),
+    "running sums, the best tree": (f"pure epsilon-DP of {_SUMS}", "nothing", _DATA, _EACH, _TREE),
+    "running sums, eight buffers": (
         f"({{epsilon}}, {{delta}})-DP of {_SUMS}", "nothing", _DATA, "have a pure guarantee", _TREE),
-    "ThresholdMonitor": Text(_CENTRAL, _HOT, _DATA, _MUCH, _SHIFTING),
-    "StableMonitor": Text(_CENTRAL, _HOT, _DATA, _PAST, _SHIFTING),
-    "AboveThreshold, repeated": Text(
+    "ThresholdMonitor": (_CENTRAL, _HOT, _DATA, _MUCH, _SHIFTING),
+    "StableMonitor": (_CENTRAL, _HOT, _DATA, _PAST, _SHIFTING),
+    "AboveThreshold, repeated": (
         _CENTRAL, "at most {events} hot items in all; {usual} of the users hold an ordinary one", _DATA,
         "go on after so many", _SHIFTING),
-    "a histogram in every period": Text(
+    "a histogram in every period": (
         _CENTRAL, "{usual} of the users hold an ordinary item; any number of hot ones", _DATA, _LONG, _SHIFTING),
-    "stable histogram": Text(_CENTRAL, "nothing", _COUNTS, "show a word that few hold", _SHIFTING),
-    "stable histogram, once at the end": Text(_CENTRAL, "nothing", _COUNTS, _AFTER, _SHIFTING),
+    "stable histogram": (_CENTRAL, "nothing", _COUNTS, "show a word that few hold", _SHIFTING),
+    "stable histogram, once at the end": (_CENTRAL, "nothing", _COUNTS, _AFTER, _SHIFTING),
 }  # fmt: skip
 _COUNTED = {
     "report": "every reading counts",
@@ -94,11 +84,11 @@ def _for_ever(question: Question, delta: float = 0.0) -> str:
 
 def of(method: Method, question: Question, settings: Any) -> dict[str, Any]:
     """What is said of a method, by field, at the numbers of a question and with the settings that it has."""
-    told = TEXTS[method.name.removesuffix(", shuffled")]
+    told = dict(zip(_SAID, TEXTS[method.name.removesuffix(", shuffled")], strict=True))
     if method.trust == "shuffler" and method.mixed:
         promised = {True: UNIT["user"], False: "{unit}; of all periods {mixed_for_ever}", None: "{lot}"}[method.mixed.once]
         whose = "against those who see only what the shuffler passes on"
-        told = told._replace(guarantee=f"({{epsilon}}, {{delta}})-DP of {promised}, {whose}", sends=f"{told.sends}; no name")
+        told |= {"guarantee": f"({{epsilon}}, {{delta}})-DP of {promised}, {whose}", "sends": f"{told['sends']}; no name"}
     whole, report = question.unit == "user", settings if isinstance(settings, Report) else getattr(settings, "report", None)
     filled = {
         "unit": UNIT[question.unit],
@@ -117,5 +107,5 @@ def of(method: Method, question: Question, settings: Any) -> dict[str, Any]:
         "taking_part": question.taking_part,
         "events": question.events,
     }
-    said = {name: text.format(**filled) for name, text in told._asdict().items()}
+    said = {name: text.format(**filled) for name, text in told.items()}
     return said | {"command": f"evolvingdp run {said.pop('notebook')}"}
