@@ -447,7 +447,7 @@ def test_every_method_that_predicts_can_be_compared_with_its_protocol():
         (
             "each user once, changes found afterwards",
             Question(users=3000, periods=20, epsilon=2.0, change=0.4, target="window", window=5),
-            200,
+            800,
         ),
         (
             "each user once, changes found as they come",
