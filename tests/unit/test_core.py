@@ -180,6 +180,13 @@ def test_an_epsilon_that_a_root_gives_keeps_its_delta_and_uses_it(seed):
     assert 0.999 * delta <= accounting.delta_of_concentrated(rho, epsilon) <= delta
 
 
+def test_a_delta_below_all_doubles_is_not_said_to_be_0():
+    """Which would be a promise of pure privacy."""
+    assert accounting.delta_of_gaussian(0.01, 3.0) > 0
+    assert accounting.delta_of_concentrated(0.01**2 / 2, 3.0) > 0
+    assert accounting.delta_of_reports(1.0, 999.0, 1000) > 0 == accounting.delta_of_reports(1.0, 1000.0, 1000)
+
+
 @pytest.mark.parametrize("scale", [0.25, 3.0, 1000.0])
 def test_tails_of_the_laws_of_noise_are_those_of_scipy_and_their_inverses_fit(scale):
     known = {Laplace: stats.laplace(scale=scale), Gaussian: stats.norm(scale=scale), Exponential: stats.expon(scale=scale)}

@@ -18,6 +18,7 @@ from scipy.special import expit, log_ndtr, ndtr
 from evolvingdp.core import checks
 from evolvingdp.core.sampling import binomial_sf
 
+_LEAST = math.ulp(0.0)  # a delta that is not 0 is not rounded to it, which would promise pure privacy
 _FEW = 20_000  # reports up to which all outcomes are summed
 
 
@@ -103,6 +104,8 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     truthful = np.arange(low, high + 1)
     gain = -np.expm1(np.minimum(0.0, epsilon - (2.0 * truthful - n_reports) * epsilon_of_one))
     found = float(binomial_sf(truthful - 1, n_reports, keep) @ np.diff(gain, prepend=0.0))  # it grows: parts are positive
+    if epsilon < n_reports * epsilon_of_one:
+        found = max(found, _LEAST)
     return (1 + 1e-7) * found + 1e-30 if many else found
 
 
@@ -113,7 +116,7 @@ def delta_of_gaussian(mu: float, epsilon: float) -> float:
     Balle and Wang (2018), Theorem 8; adaptive composition of Gaussian mechanisms is Gaussian (Dong, Roth and Su 2022).
     """
     checks.positive(mu=mu, epsilon=epsilon)
-    return float(ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu)))
+    return max(float(ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon + log_ndtr(-mu / 2 - epsilon / mu))), _LEAST)
 
 
 @checks.plain
@@ -140,7 +143,7 @@ def delta_of_concentrated(rho: float, epsilon: float) -> float:
         excess += max(0.0, step)
     order = 1 + excess
     log_delta = excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - math.log(excess)
-    return math.exp(min(log_delta, 0.0))
+    return max(math.exp(min(log_delta, 0.0)), _LEAST)
 
 
 @checks.plain

@@ -69,11 +69,12 @@ def _noise_trial(law: Any, rng: Rng) -> Trial:
     else:
         mu, epsilon = math.sqrt(count) / noise.scale, float(rng.uniform(0.1, 3.0))
         concentrated = law is DiscreteGaussian
-        delta = (
+        exact = (
             accounting.delta_of_concentrated(mu**2 / 2, epsilon)
             if concentrated
             else accounting.delta_of_gaussian(mu, epsilon)
         )
+        delta = max(exact, 1e-300)  # smaller ones are no whole doubles, and have no epsilon
     way = rng.choice(["draw", "next", "take"])
 
     def run(held: Any, drawn: Any) -> Any:
