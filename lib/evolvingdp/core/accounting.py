@@ -19,7 +19,7 @@ from evolvingdp.core import checks
 from evolvingdp.core.sampling import binomial_sf
 
 _LEAST = math.ulp(0.0)  # a delta that is not 0 is not rounded to it, which would promise pure privacy
-_FEW = 20_000  # reports up to which all outcomes are summed
+_FEW, _MANY = 500, 20_000  # reports up to which all outcomes are summed, and beyond which sums are rounded up
 
 
 @checks.plain
@@ -92,21 +92,21 @@ def delta_of_reports(epsilon_of_one: float, epsilon: float, n_reports: int) -> f
     """The exact delta at `epsilon` of `n_reports` randomized responses (Kairouz, Oh and Viswanath 2015).
 
     The privacy loss of j truthful-looking among k reports is (2j - k) e, binomially distributed; randomized response is
-    the worst of all mechanisms with that epsilon. Of many reports the outcomes within 13 standard deviations are summed, and
-    the sum is rounded up.
+    the worst of all mechanisms with that epsilon. Beyond 500 reports the outcomes within 13 standard deviations are summed,
+    and 1e-30 is added for the others.
     """
     checks.positive(epsilon_of_one=epsilon_of_one, epsilon=epsilon)
     checks.integer_at_least(1, n_reports=n_reports)
-    keep, low, high, many = float(expit(epsilon_of_one)), 0, n_reports, n_reports > _FEW
-    if many:
+    keep, low, high = float(expit(epsilon_of_one)), 0, n_reports
+    if n_reports > _FEW:
         mean, spread = n_reports * keep, 13 * math.sqrt(n_reports * keep * (1 - keep))
         low, high = math.floor(mean - spread), math.ceil(min(n_reports, mean + spread))
     truthful = np.arange(low, high + 1)
     gain = -np.expm1(np.minimum(0.0, epsilon - (2.0 * truthful - n_reports) * epsilon_of_one))
     found = float(binomial_sf(truthful - 1, n_reports, keep) @ np.diff(gain, prepend=0.0))  # it grows: parts are positive
-    if epsilon < n_reports * epsilon_of_one:
-        found = max(found, _LEAST)
-    return (1 + 1e-7) * found + 1e-30 if many else found
+    if epsilon >= n_reports * epsilon_of_one:
+        return 0.0
+    return max(found, _LEAST) if n_reports <= _FEW else (1 + 1e-7 * (n_reports > _MANY)) * found + 1e-30
 
 
 @checks.plain
