@@ -41,7 +41,7 @@ TOGETHER = {  # files whose tests look at the same visit of every page, and at w
     "test_shown_commands.py": "commands",
     "test_offline.py": "commands",
 }
-LONGEST = (*TOGETHER, "test_labels.py", "test_long_commands.py")
+LONGEST = (*TOGETHER, "test_labels.py", "test_long_commands.py", "test_planner.py")
 
 
 class ByFile(LoadFileScheduling):
