@@ -29,6 +29,7 @@ UNITS = ("replacement", "add-remove")
 _WEAK = 1.0  # a scale to start from where epsilon is large: at a loss of 1 an answer all sums are short
 _TAIL = 1e-40  # mass that the sums leave out; it is added to delta
 _RAREST = 1e-300  # chance of a yes that is waited for
+_RARE = 1e-12  # below it 1 less a chance rounds, and no waiting time fits
 _HUGE = 1e12  # stands for an infinite epsilon where a minimum is searched
 _CELLS = 1 << 17  # waiting times that fit one sum
 
@@ -112,7 +113,7 @@ def waiting_law(reports: float, log_yes: float, log_no: float) -> tuple[Array, A
     chance, loss = math.exp(log_yes), abs(log_yes - log_no)
     if not chance > _RAREST:
         raise TooLongError(f"scale must be larger: at loss {loss:.3g} a yes comes too rarely to be waited for")
-    low, high = _waits(reports, chance)
+    low, high = _waits(reports, chance) if chance > _RARE else (0.0, reports / chance)
     if high - low > _CELLS:
         raise TooLongError(
             f"scale must be larger, or reports smaller: the waiting time for {reports} reports at loss {loss:.3g} "
