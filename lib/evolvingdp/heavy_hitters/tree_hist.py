@@ -15,6 +15,7 @@ the users reports to, a = coth(epsilon/4); Theorem 5.2's threshold eta is `theor
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +43,7 @@ _FEW = 1 / 8  # of a row's cells
 
 @checks.draws
 @dataclass(frozen=True, eq=False)
-class Levels:
+class Levels(ABC):
     """A search with its public hash functions: collects (or simulates) reports and searches them.
 
     Each user reports a prefix to one level, drawn publicly by `shares`; a level's oracle estimates its prefixes.
@@ -92,8 +93,9 @@ class Levels:
         """The exact law of `search` after `simulate`, one sketch at a time."""
         return self._search(self.simulate_sketches(leaves, counts, rng), int(np.sum(counts)))
 
+    @abstractmethod
     def _search(self, sketches: Iterator[Sketch], n_users: int) -> HeavyHitters:
-        raise NotImplementedError
+        """What is listed, by the sketches of `simulate_sketches`."""
 
 
 @checks.plain
