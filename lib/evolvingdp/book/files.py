@@ -24,7 +24,6 @@ from typing import Any
 import click
 
 import evolvingdp
-from evolvingdp.core.checks import ParameterError
 
 LIBRARY = Path(evolvingdp.__file__).parent
 REPOSITORY = LIBRARY.parents[1]  # an editable install: lib/ stands in the repository
@@ -213,6 +212,8 @@ class Failed(click.ClickException):
 @contextmanager
 def one_line() -> Iterator[None]:
     """Decorates a command: expected errors become a line on stderr, and the exit code of what was refused or failed."""
+    from evolvingdp.core.checks import ParameterError  # and numpy, for which help does not wait
+
     try:
         yield
     except ParameterError as error:
@@ -239,6 +240,8 @@ def checkout() -> Path:
     if os.environ.get("EVOLVINGDP_NOTEBOOKS"):
         return notebooks_folder().parent
     if not (REPOSITORY / "_toc.yml").is_file():
+        from evolvingdp.core.checks import ParameterError
+
         raise ParameterError(
             "this command needs the book's notebooks, which no installed package has: clone the repository, run make there"
         )
