@@ -297,7 +297,6 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "runs": params.repetitions,
         "noise": 4.9 * 0.05 * max(0.0, params.repetitions**-0.5 - PAPER_RUNS**-0.5),  # the paper's deviations are about .05
         "threshold": threshold(params, n),
-        "eta_fraction": eta / n,
         "three_eta_fraction": 3 * eta / n,
         "brown_as_run_recall_expected_error": brown_run.expected_recall_sd / math.sqrt(brown_run.runs),
         "each_over_drawn": min(b / a for a, b in zip(drawn, each, strict=True)),

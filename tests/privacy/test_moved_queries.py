@@ -123,7 +123,7 @@ def test_prices_by_way_cover_every_position():
         theta = times * order / scale**2
         answers = gaussian._answers(order, scale, way)
         eta = gaussian._price(answers, theta)
-        assert eta <= gaussian.price(order, scale, theta)
+        assert eta <= gaussian._price(gaussian._answers(order, scale, None), theta)
         for z in scale * (np.linspace(-3, 5, 41) + 0.013):
             yes, other = ndtr([-z / scale, (1 - z) / scale])[:: 1 if way == 0 else -1]
             mean = yes * (other / yes) ** order * math.exp(-theta) + (1 - yes) * ((1 - other) / (1 - yes)) ** order

@@ -333,14 +333,13 @@ def test_the_votes_that_everybody_has_left_are_public_and_attained(unit):
         counts[0, 0 if epoch == 1 else 3] = counts[1, 0] = 2000
         state, release = protocol.step(settings, state, counts, stream(0, "p"), stream(0, "n", epoch))
         assert release.votes_left == 3 - state.used.max()
-        assert release.live == 1.0 or (math.isnan(release.live) and release.votes_left == 0)
     assert release.votes_left == 0
 
 
-def test_without_estimates_nobody_is_live():
+def test_a_simulation_tells_the_votes_that_everybody_has_left():
     data = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 0, 0, 1]], 2000)
     releases = heavy_simulation.simulate(SMALL, data, stream(0, "noise")).public
-    assert [release.live for release in releases] == [1.0] * 5 + [0.0] * 3
+    assert [release.estimates_left for release in releases[4:]] == [1, 0, 0, 0]
     assert [release.votes_left for release in releases] == [8, 7, 6, 5, 4, 3, 2, 1]
 
 

@@ -255,22 +255,6 @@ def test_the_votes_that_everybody_has_left_are_public_and_attained(choices, expe
         assert release.estimates_left == settings.estimate_cap - release.updated or epoch > 1
 
 
-def test_the_share_of_live_users_is_told_where_it_is_public():
-    data = streams.BitStream.make([1000], streams.steps(16, 0.2, {5: 0.8, 9: 0.2, 13: 0.8}), 1000)
-    settings = replace(PLAIN, epoch_length=1000, vote_cap=5, epsilon=100.0, estimate_epsilon=3.0, vote_epsilon=2.0)
-    trace = simulate(settings, data, stream(0, "live"))
-    live = [release.live for release in trace.public]
-    assert live[:5] == [1.0] * 5  # four epochs with votes, and five votes
-    assert np.isnan(live[5:8]).all()
-    assert live[8:] == [0.0] * 8  # the third update took the last estimate, of everybody
-    state, rng = protocol.start(settings), stream(0, "live users")
-    for epoch in range(1, 17):
-        state, release = protocol.step(settings, state, data.counts(epoch, rng), rng, rng)
-        assert settings.vote_cap - state.used.max() >= release.votes_left
-        assert release.votes_left == trace.public[epoch - 1].votes_left
-        assert release.live == live[epoch - 1] or math.isnan(release.live)
-
-
 def test_a_deviation_that_lemma_7_3_does_not_prove_has_no_bound():
     given = {"changes": 1, "deviation": unit(10**6, 256, 10**4, 0.05)}
     proved = Thresh.tuned(10**6, 256, 10**4, 2.0, changes=1)

@@ -173,20 +173,6 @@ def test_a_rung_of_the_ladder_changes_what_it_says_and_nothing_else():
     assert prefixes[0].max() < prefixes[1].min() < prefixes[1].max() < prefixes[2].min()  # one sketch tells them apart
 
 
-def test_algorithm_3_as_printed_has_the_paper_s_constants_and_at_ten_million_users_finds_nothing():
-    bits = WordTree((1,) * 30, unit="bits")
-    drawn = Algorithm3.as_printed(bits, 2.0, 10**7, 0.05, stream(0, "hashes"))
-    sizes = {(oracle.hashes.rows, oracle.hashes.width, oracle.epsilon) for oracle in (*drawn.oracles, drawn.final)}
-    assert sizes == {(2103, 2**16, 1.0)}
-    assert drawn.shares == (1 / 30,) * 30
-    assert drawn.threshold == 2 * theory.paper_threshold(10**7, 2.0, 0.05, 30)
-    assert 1.5 * drawn.threshold > 10**7  # 3 eta: no word is promised
-    with pytest.raises(ValueError, match="beta must"):
-        Algorithm3.as_printed(bits, 2.0, 10**7, 0.0, stream(0, "hashes"))
-    with pytest.raises(ValueError, match="n_users must be"):
-        Algorithm3.as_printed(bits, 2.0, -5, 0.05, stream(0, "hashes"))
-
-
 def simulated(seed=0, **changes):
     """A TreeHist and the reports of everybody in COUNTS."""
     protocol = make(**changes).draw_hashes(stream(seed, "hashes"))

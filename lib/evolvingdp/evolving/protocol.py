@@ -6,7 +6,6 @@ Guarantee and source: `thresh` and `heavy_thresh`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -33,14 +32,6 @@ class Release(Generic[E]):
     estimates_left: int  # of every user: updates are public, so users run out together
     frozen: bool  # the votes have asked for an update that no user could pay for, and none has come since: may be stale
     votes_left: int  # of every user, at least: how many it has sent is its secret
-
-    @property
-    def live(self) -> float:
-        """The share of users who can still vote and report truthfully, as far as it is public: all while nobody can have run
-        out of votes, none without estimates, else nan: votes are secret, and to estimate their number costs budget."""
-        if not self.estimates_left:
-            return 0.0
-        return 1.0 if self.votes_left else math.nan
 
     def pays(self, voting: Thresh, wanted: bool) -> bool:
         """Whether an update follows: where the last estimates are used up, only with the printed exhaustion."""

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks
 from evolvingdp.evolving import count_law
 from evolvingdp.evolving.count_law import CountLaw
-from evolvingdp.evolving.protocol import Release
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 
@@ -78,15 +77,6 @@ class Trace:
     frozen: NDArray[np.bool_]
     yes: NDArray[np.int64]
     max_votes: NDArray[np.int64]
-
-    @cached_property
-    def public(self) -> list[Release[float]]:
-        """What everybody sees: a release an epoch."""
-        left = np.maximum(0, self.settings.estimate_cap - np.cumsum(self.updated)).tolist()
-        epochs = range(1, len(left) + 1)
-        votes_left = map(self.settings.votes_left, epochs)
-        shown = (self.estimate.tolist(), self.updated.tolist(), left, self.frozen.tolist())
-        return [Release(*each) for each in zip(epochs, *shown, votes_left, strict=True)]
 
 
 @checks.draws

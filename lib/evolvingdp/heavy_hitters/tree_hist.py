@@ -28,7 +28,6 @@ from evolvingdp.core import checks
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.sampling import skewed_sf
-from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle, Sketch
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut, descend
 from evolvingdp.heavy_hitters.sketches.projective import PointReport, ProjectiveOracle
@@ -280,18 +279,6 @@ class Algorithm3(Levels):
         checks.positive(epsilon=epsilon, threshold=threshold)
         oracles = [FreqOracle(MultiplyShift.draw(rows, width, public), epsilon / 2) for _ in range(tree.depth + 1)]
         return cls(tree, (1 / tree.depth,) * tree.depth, tuple(oracles[:-1]), oracles[-1], threshold)
-
-    @classmethod
-    def as_printed(
-        cls, tree: WordTree, epsilon: float, n_users: int, beta: float, public: np.random.Generator
-    ) -> Algorithm3:
-        """With the constants of Section 5, m as the next power of two; the levels of `tree` stand for its log2 d bits.
-
-        Words of more than 3 eta users are found with probability 1 - beta; where 3 eta >= n_users, nothing is promised.
-        """
-        rows, width = math.ceil(theory.paper_rows(n_users, beta)), theory.paper_width(n_users, beta)
-        eta = theory.paper_threshold(n_users, epsilon, beta, tree.depth)
-        return cls.draw(tree, epsilon, 2 * eta, rows, 2 ** math.ceil(math.log2(width)), public)
 
     def _search(self, sketches: Iterator[Sketch], n_users: int) -> HeavyHitters:
         sketch = self.oracles[0].empty()

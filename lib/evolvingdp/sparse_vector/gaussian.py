@@ -52,12 +52,6 @@ def _price(answers: tuple[Array, Array], theta: float) -> float:
     return math.log1p(max(0.0, _BETWEEN * float((answers[0] * math.exp(-theta) + answers[1]).max())))
 
 
-def price(order: float, scale: float, theta: float) -> float:
-    """eta of a moved query, where each yes pays `theta`; infinite where `order` is too large for the `scale`."""
-    answers = _answers(order, scale, None)
-    return math.inf if answers is None else _price(answers, theta)
-
-
 def search_cost(order: float, scale: float, reports: float, moved: float, way: int | None = None) -> float:
     """(order - 1) times the divergence of all answers, for the best theta; of queries that move up (`way` 0), down (1), or
     either way, as the adversary likes."""

@@ -39,7 +39,7 @@ def mechanisms() -> Iterator[Mechanism]:
     sizes = dict.fromkeys(("rows", "width", "max_candidates"), _SIZE)
     covers: tuple[Any, ...] = (TreeHist, Levels.collect)
     yield entry("tree_hist", covers, FINITE, _tree_trial, _tree_doors, made_by=(TreeHist,), public=sizes, cost=20)
-    printed = (Algorithm3, Algorithm3.draw, Algorithm3.as_printed)
+    printed = (Algorithm3, Algorithm3.draw)
     yield entry("algorithm_3", printed, REPORTS, _printed_trial)
     sizes, covers = dict.fromkeys(("longest", "rows", "cells"), _SIZE), (Texts, Texts.encode, Texts.point)
     made_by: tuple[Any, ...] = (Texts,)
