@@ -42,7 +42,7 @@ def colour(given: str) -> str:
     """#rrggbb on white as #rrggbb on the dark page."""
     rgb = np.array([int(given[place : place + 2], 16) for place in (1, 3, 5)]) / 255
     lab = _LAB @ np.cbrt(_CONES @ np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4))
-    lab[0] = _GROUND + _RANGE * max(1 - lab[0], 0.0) ** 0.7  # a line of middle lightness stays well above the ground
+    lab[0] = _GROUND + _RANGE * max(1 - lab[0], 0.0) ** 0.6  # names in the colour of a line can be read, too
     linear = np.clip(np.linalg.solve(_CONES, np.linalg.solve(_LAB, lab) ** 3), 0, 1)
     rgb = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
     return "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
