@@ -38,11 +38,13 @@ def test_every_word_within_reach_of_a_codeword_is_decoded_to_it(variables, degre
     """All 2^length words against all codewords, whose least distance is that of the textbook."""
     code = ReedMuller(variables, degree)
     messages = np.arange(2**code.message_bits, dtype=np.uint64)
-    words_ = ((np.arange(2**code.length)[:, None] >> np.arange(code.length)) & 1).astype(np.uint8)
-    distance = np.array([(words_ != codeword).sum(axis=1) for codeword in code.encode(messages)])
+    words_ = 1 - 2 * ((np.arange(2**code.length)[:, None] >> np.arange(code.length)) & 1).astype(np.float32)
+    agree = (
+        words_ @ (1 - 2 * code.encode(messages).astype(np.float32)).T
+    )  # how many bits are the same, less those that are not
     assert code.encode(messages[1:]).sum(axis=1).min() == 2 ** (variables - degree)
-    near = distance.min(axis=0) <= code.correctable
-    assert np.array_equal(code.decode(1 - 2.0 * words_)[near], messages[distance.argmin(axis=0)][near])
+    near = agree.max(axis=1) >= code.length - 2 * code.correctable
+    assert np.array_equal(code.decode(words_.astype(float))[near], messages[agree.argmax(axis=1)][near])
 
 
 def test_a_codeword_is_the_table_of_its_polynomial():

@@ -251,7 +251,7 @@ def test_simulated_numbers_have_no_more_digits_than_hold():
         (Question("hot", "curator", users=300_000, periods=30, delta=1e-6), 0.01),
         (Question("mean", "curator", users=5000, periods=12, target="cumulative"), 0.004),
         (Question("words", "curator", users=50_000, periods=12, target="window", length=4), 0.002),
-        (Question("mean", "shuffler", users=300_000, periods=20, target="window", window=4), 0.002),
+        (Question("mean", "shuffler", users=30_000, periods=8, target="window", window=4), 0.006),
         (Question("frequencies", "shuffler", users=100_000, periods=12, unit="period"), 0.002),
         (Question("words", "shuffler", users=300_000, periods=4, length=4), 0.01),
         (Question("hot", "shuffler", users=300_000, periods=12), 0.01),
