@@ -20,7 +20,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters import theory
 from evolvingdp.heavy_hitters.count_sketch import FreqOracle
 from evolvingdp.heavy_hitters.listing import HeavyHitters, Reports, adaptive_cut
-from evolvingdp.heavy_hitters.planning import planned, prospect
+from evolvingdp.heavy_hitters.planning import planned, prospect, reach
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, Protocol, TreeHist
 from evolvingdp.heavy_hitters.word_tree import TooManyCandidatesError, WordTree
@@ -416,6 +416,18 @@ def test_a_plan_that_no_search_can_follow_is_refused():
         planned(9.0, 10**6, math.nan)
     with pytest.raises(ValueError, match="width must be >= 2, got 1"):
         make(width=1)
+
+
+@pytest.mark.parametrize(("epsilon", "length"), [(1.0, 9), (3.0, 8), (8.0, 12)])
+def test_of_more_users_a_search_finds_what_a_smaller_share_holds(epsilon, length):
+    """By a higher threshold, where at the lowest one it would ask for too much: without, words of
+    nine letters were not found among 3 * 10^11 users, at any share. It asks for no more than it may."""
+    last = 1.0
+    for n_users in (10**8, 10**9, 10**10, 10**11, 10**12):
+        plan = planned(epsilon, n_users, length=length)
+        assert expected_candidates(plan, n_users) <= 0.75 * plan.max_candidates
+        last, before = reach(plan, n_users) / n_users, last
+        assert last < before
 
 
 def test_a_threshold_is_kept_unless_words_that_nobody_holds_would_reach_it():

@@ -42,9 +42,10 @@ def planned(
 ) -> TreeHist:
     """The TreeHist that finds words of the fewest users with probability 1 - `missed`, by `reach`, among trees and shares of
     the users for whole words; where all words can be asked for, all users report those.  Its threshold is the lowest that so
-    few `strangers` are expected to reach, words that nobody holds, or `threshold`, where that is higher.
+    few `strangers` are expected to reach, words that nobody holds, and at which it asks for three quarters of
+    `max_candidates` at most, or `threshold`, where that is higher.
 
-    Raises ValueError where every plan would ask for more than three quarters of `max_candidates`, or could find nothing.
+    Raises ValueError where no plan asks for so few, or each could find nothing.
     """
     checks.positive(epsilon=epsilon, strangers=strangers)
     checks.probability(missed=missed)
@@ -56,22 +57,38 @@ def planned(
     most = _enough_rows(space, math.inf)
 
     def cutting(made: TreeHist) -> TreeHist:
-        lowest = with_few(made, n_users, strangers)
-        return replace(lowest, threshold=max(lowest.threshold, threshold or 0.0))
+        return replace(made, threshold=max(made.threshold, with_few(made, n_users, strangers).threshold))
 
+    def sized(made: TreeHist) -> tuple[float, TreeHist]:
+        """How many times too much it asks for, and the same with as many rows as it needs and can look up."""
+        lonely = n_users * made.threshold / made.level_error(made.tree.depth - 1, n_users) ** 2
+        asked = max(_asked(made, n_users)[0])
+        needed = _enough_rows(space, max(_ROWS * WIDE, asked / _TO_A_CELL))
+        rows = max(needed, min(_enough_rows(space, lonely / _CROWD), int(_LOOK_UPS / asked)))
+        return asked / min(0.75 * max_candidates, _LOOK_UPS / needed), replace(made, rows=rows)
+
+    tried = []
     for steps in _trees(length):
         for share in _SHARES[: None if len(steps) > 1 else 1]:
-            made = cutting(TreeHist(WordTree(steps, length), epsilon, 1.0, most, WIDE, share, max_candidates))
-            if reach(made, n_users, missed) >= least:  # with fewer rows it is no less
+            made = TreeHist(WordTree(steps, length), epsilon, threshold or 1.0, most, WIDE, share, max_candidates)
+            tried.append((reach(made := cutting(made), n_users, missed), made))
+    for bound, made in sorted(tried, key=lambda one: one[0]):
+        if bound >= least:  # with fewer rows, or a higher threshold, it is no less
+            break
+        if sized(made)[0] > 1:
+
+            def over(log_cut: float, made: TreeHist = made) -> float:
+                return math.log(sized(replace(made, threshold=math.exp(log_cut)))[0])
+
+            if best and best.threshold > made.threshold and over(math.log(best.threshold)) > 0:
+                made = replace(made, threshold=best.threshold)
+            if reach(made, n_users, missed) >= least or over(math.log(least)) > 0:
                 continue
-            lonely = n_users * made.threshold / made.level_error(made.tree.depth - 1, n_users) ** 2
-            asked = max(_asked(made, n_users)[0])
-            rows = _enough_rows(space, max(_ROWS * WIDE, lonely / _CROWD, asked / _TO_A_CELL))
-            if asked > min(0.75 * max_candidates, _LOOK_UPS / rows):
-                continue
-            made = cutting(replace(made, rows=rows))
-            if (users := reach(made, n_users, missed)) < least:
-                least, best = users, made
+            fewest = brentq(over, math.log(made.threshold), math.log(least), xtol=1e-5)
+            made = replace(made, threshold=math.exp(fewest + 1e-5))
+        made = cutting(sized(made)[1])
+        if (users := reach(made, n_users, missed)) < least:
+            least, best = users, made
     if best is None:
         raise ValueError(
             f"n_users must be more, or max_candidates, so that a search among words of {length} letters can end and find "
