@@ -32,7 +32,8 @@ STOP = f"""() => {{
   window.stops = window.stops || []
   const before = window.stops.indexOf(element)
   if (before < 0) window.stops.push(element)
-  return {{name: element.outerHTML.slice(0, 120), before, seen: ({SEEN})(element), look: ({LOOK})(element)}}
+  const name = element.outerHTML.replace(" active", "").slice(0, 120)  // which section one sees is marked a moment late
+  return {{name, before, seen: ({SEEN})(element), look: ({LOOK})(element)}}
 }}"""
 MISSED = f"""() => [...document.querySelectorAll("{KEYBOARD}")].filter(element => !window.stops.includes(element)
   && element.tabIndex >= 0 && !element.disabled && element.checkVisibility({{visibilityProperty: true}}))
