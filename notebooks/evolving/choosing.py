@@ -35,9 +35,10 @@ from evolvingdp.notebooks.evolving.split_users import (
     ONLINE,
     SIXTEEN,
     SMOOTHED,
+    all_reported_once,
+    all_with_reserve,
     errors,
     periods,
-    reported_once,
 )
 
 METRIC = Metric("worst_online", "largest error of the choice over that of the best method, on the map")
@@ -133,12 +134,31 @@ def planned(size: Size, changes: int) -> dict[str, Settings]:
 
 
 def all_errors(
-    size: Size, plans: dict[str, Settings], data: BitStream, rng: np.random.Generator
+    size: Size,
+    plans: dict[str, Settings],
+    streams: list[BitStream],
+    rngs: list[np.random.Generator],
+    smoothing: np.random.Generator,
+) -> Iterator[dict[str, dict[str, float]]]:
+    """Of every stream and method that is possible, with the settings that a reader would plan, and for periods of 1, 2, 4,
+    ... epochs."""
+    once = all_reported_once(streams, size[-1], rngs, ONCE, ONLINE, HINDSIGHT, smoothing=smoothing)
+    called = all_with_reserve(plans[RESERVE], streams, rngs) if RESERVE in plans else None
+    for row, (found, data, rng) in enumerate(zip(once, streams, rngs, strict=True)):
+        if called is not None:
+            found[RESERVE] = called[:, row]
+        yield _errors(size, {name: plan for name, plan in plans.items() if name != RESERVE}, data, rng, found)
+
+
+def _errors(
+    size: Size,
+    plans: dict[str, Settings],
+    data: BitStream,
+    rng: np.random.Generator,
+    found: dict[str, NDArray[np.float64]],
 ) -> dict[str, dict[str, float]]:
-    """Of every method that is possible, with the settings that a reader would plan, and for periods of 1, 2, 4, ...
-    epochs."""
+    """Of one stream, with what is `found` of users who report once."""
     horizon, epsilon = size[1], size[-1]
-    found = reported_once(data, epsilon, rng, ONCE, ONLINE, HINDSIGHT, SMOOTHED)
     for name, settings in plans.items():
         found[name] = follow(settings, data, rng)
     for every in (1 << power for power in range(1, horizon.bit_length())):
@@ -200,10 +220,14 @@ def _sweep(params: Any, seed: int, part: str) -> Iterator[dict[str, Any]]:
         sizes = {"horizon": params.horizon, "changes": params.changes, "epoch_length": params.epoch_length, part: value}
         size = (params.n_users, sizes["horizon"], sizes["epoch_length"], params.epsilon)
         plans = planned(size, sizes["changes"])
+        streams, rngs = [], []
         for repetition in range(params.repetitions):
             means = random_means(sizes["horizon"], sizes["changes"], stream(seed, "means", repetition))
-            data = BitStream.make([params.n_users], means, sizes["epoch_length"])
-            for method, row in all_errors(size, plans, data, stream(seed, part, value, repetition)).items():
+            streams.append(BitStream.make([params.n_users], means, sizes["epoch_length"]))
+            rngs.append(stream(seed, part, value, repetition))
+        found = all_errors(size, plans, streams, rngs, stream(seed, "smoothing", part, value))
+        for repetition, rows in enumerate(found):
+            for method, row in rows.items():
                 yield {"part": part, "repetition": repetition} | sizes | {"method": method} | row
 
 
@@ -215,15 +239,17 @@ def _map(params: Any, seed: int, n_users: int) -> Iterator[dict[str, Any]]:
         chosen = {name: choose(*size, changes=params.changes, online=name == CHOSEN) for name in (CHOSEN, CHOSEN_LATE)}
         plans = planned(size, params.changes)
         setting = {"n_users": n_users, "horizon": horizon, "epsilon": epsilon, "epoch_length": length}
-        for kind, repetition in itertools.product(STREAMS, range(params.map_runs)):
-            rng = stream(seed, "map", *map(str, size), kind, repetition)
-            means, count = drawn(kind, horizon, params.changes, rng)
-            told = planned(size, count) if kind in STREAMS[2:4] else {}
+        for kind in STREAMS:
+            rngs = [stream(seed, "map", *map(str, size), kind, repetition) for repetition in range(params.map_runs)]
+            means, counts = zip(*(drawn(kind, horizon, params.changes, rng) for rng in rngs), strict=True)
+            told = planned(size, counts[0]) if kind in STREAMS[2:4] else {}
             more = {TOLD: told[TUNED]} if TUNED in told else {}
-            rows = all_errors(size, plans | more, BitStream.make([n_users], means, length), rng)
-            rows |= {name: rows[chosen_method(choice)] for name, choice in chosen.items()}
-            for method, row in rows.items():
-                yield {"part": "map", "kind": kind, "repetition": repetition} | setting | {"method": method} | row
+            streams, smoothing = [BitStream.make([n_users], each, length) for each in means], ("smoothing", kind)
+            found = all_errors(size, plans | more, streams, rngs, stream(seed, *smoothing, *map(str, size)))
+            for repetition, rows in enumerate(found):
+                rows |= {name: rows[chosen_method(choice)] for name, choice in chosen.items()}
+                for method, row in rows.items():
+                    yield {"part": "map", "kind": kind, "repetition": repetition} | setting | {"method": method} | row
 
 
 def _rare(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -235,10 +261,11 @@ def _rare(params: Any, seed: int) -> Iterator[dict[str, Any]]:
             planned_for = params.n_users, horizon, params.epsilon, params.changes + 1
             expected[method] = float(np.mean(tree(*planned_for, randomizer)[0]))
         expected[MEMOIZED] = layers_error(params.n_users, *layered(params.epsilon))
-        for repetition in range(params.repetitions):
-            means = random_means(horizon, params.changes, stream(seed, "means", repetition))
-            data, rng = BitStream.make([params.n_users], means, 1), stream(seed, "rare", horizon, repetition)
-            found = reported_once(data, params.epsilon, rng, ONCE, ONLINE, HINDSIGHT)
+        all_means = [random_means(horizon, params.changes, stream(seed, "means", run)) for run in range(params.repetitions)]
+        streams = [BitStream.make([params.n_users], means, 1) for means in all_means]
+        rngs = [stream(seed, "rare", horizon, repetition) for repetition in range(params.repetitions)]
+        reported = all_reported_once(streams, params.epsilon, rngs, ONCE, ONLINE, HINDSIGHT)
+        for repetition, (found, data) in enumerate(zip(reported, streams, strict=True)):
             rows = {method: errors(estimates, data.truth) for method, estimates in found.items()}
             rows |= {method: {"mean_error": math.sqrt(2 / math.pi) * error} for method, error in expected.items()}
             for method, row in rows.items():

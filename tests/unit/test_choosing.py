@@ -18,6 +18,7 @@ from evolvingdp.evolving.rivals import choosing as rivals
 from evolvingdp.evolving.rivals import once
 from evolvingdp.evolving.rivals.choosing import PLANNED, choose
 from evolvingdp.evolving.rivals.once import Once
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving import choosing, split_users
 from evolvingdp.notebooks.evolving.choosing import random_means
@@ -227,6 +228,29 @@ def test_a_winner_has_the_smallest_mean_over_streams_and_the_choice_is_compared_
     assert online["standard_error"] == pytest.approx(1.5 * np.hypot(1 / 3, 1 / 2))  # 0.1 each, of means of 0.3 and 0.2
     assert (late["best"], late["factor"]) == (split_users.HINDSIGHT, pytest.approx(1.0))
     assert largest["best"] in (choosing.TUNED, split_users.ONCE)
+
+
+@pytest.mark.parametrize(("horizon", "n_users"), [(60, 20_000), (40, 500)])
+def test_streams_that_are_followed_together_are_followed_each_by_itself(horizon, n_users):
+    """With the same draws; what is smoothed has draws of its own."""
+    means = [choosing.drawn(kind, horizon, 3, stream(0, "means", kind))[0] for kind in choosing.STREAMS]
+    data = [streams.BitStream.make([n_users], each, 4) for each in means]
+    alone, reserved = Once(n_users, horizon, 1.0), Reserve(n_users, horizon, 1.0, 3)
+    methods = (split_users.ONCE, split_users.ONLINE, split_users.HINDSIGHT)
+    called = split_users.all_with_reserve(reserved, data, [stream(0, "crews", row) for row in range(len(data))])
+    rngs = [stream(0, "once", row) for row in range(len(data))]
+    together = split_users.all_reported_once(data, 1.0, rngs, *methods, smoothing=stream(0, "smooth"))
+    for row, (one, found) in enumerate(zip(data, together, strict=True)):
+        crews = rivals.follow(reserved, one, stream(0, "crews", row))
+        np.testing.assert_array_equal(np.clip(called[:, row], 0, 1), crews)
+        tally = once.simulate(alone, one, stream(0, "once", row))
+        np.testing.assert_array_equal(found[split_users.ONCE], alone.estimates(tally)[:, 1])
+        for kind in methods[1:]:
+            fit = alone.detect(tally, online=kind == split_users.ONLINE).estimates[:, 1]
+            np.testing.assert_allclose(found[kind], fit, rtol=0, atol=1e-12)
+        smoothed = alone.smooth(tally, stream(0, "alone", row)).estimates[:, 1]
+        apart = np.abs(found[split_users.SMOOTHED] - smoothed).max()
+        assert apart < alone.standard_error() / 2, "the same smoother with other draws"
 
 
 @pytest.mark.parametrize("kind", choosing.STREAMS)
