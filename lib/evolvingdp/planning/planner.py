@@ -122,7 +122,8 @@ class Reached:
 
 def _work(method: Method, question: Question) -> float:
     """Milliseconds of a processor that a prediction takes, about, and on any machine the same."""
-    words = {"words": 10, "hot": 70 if method.trust == "curator" else 10}.get(question.statistic, 1)
+    search = 12 * max(1, question.length - 3)  # the more letters, the more trees
+    words = {"words": search, "hot": 70 if method.trust == "curator" else 10}.get(question.statistic, 1)
     return words + 200 * (method.trust == "shuffler") + method.simulated * (30 + question.periods / 5)
 
 
