@@ -21,7 +21,7 @@ from typing import Any
 
 from evolvingdp.book.numerals import readable
 from evolvingdp.planning import planner
-from evolvingdp.planning.answer import CannotServeError, Expected, Method, remark
+from evolvingdp.planning.answer import GUESS, USELESS, CannotServeError, Expected, Method
 from evolvingdp.planning.question import Question
 from evolvingdp.planning.shown import number
 
@@ -153,7 +153,8 @@ def page(grid: Grid) -> str:
 
 def _error(error: str) -> str:
     """As the page shows it."""
-    return "" if error == NONE else ", ".join(filter(None, (error, remark(float(error.replace(",", ""))))))
+    useless = error != NONE and float(error.replace(",", "")) > USELESS
+    return "" if error == NONE else f"{error}, {GUESS}" if useless else error
 
 
 def _field(field: Field) -> str:

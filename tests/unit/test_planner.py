@@ -714,6 +714,15 @@ def test_the_moving_mean_has_its_changes_and_stays_within_its_range():
     assert means.max() <= 1
 
 
+def test_a_search_for_users_or_epsilon_draws_no_places_of_changes_and_no_lots_again():
+    """They took a third of the processor that an answer with `--error` needs."""
+    question, more = Question(periods=52), Question(periods=52, users=200_000, epsilon=2.0)
+    once = [settled(of("each user once, changes found afterwards", one), one) for one in (question, more)]
+    first, second = local._told(question, once[0], 9), local._told(replace(question, epsilon=2.0), once[0], 9)
+    assert first[1] is second[1]
+    assert local._told(more, once[1], 9)[0].base is first[0].base
+
+
 def test_a_search_lists_words_from_where_it_is_said_to_find_them_and_hardly_any_that_nobody_holds():
     """Words that share no prefix of three letters: the plan of the best F1 found none of them at 40 % of this, where it was
     said to."""

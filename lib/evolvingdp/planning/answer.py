@@ -12,7 +12,7 @@ from evolvingdp.planning.question import Question
 if TYPE_CHECKING:
     from evolvingdp.planning.shuffled import Mixed
 
-_USELESS = 0.29  # the standard error of a share that is guessed
+USELESS, GUESS = 0.29, "no better than a guess"  # the standard error of a share that is guessed, and what is said of it
 BETA = 0.05  # of what is missed, or listed and held by nobody
 RUNGS = (10, 11, 12, 14, 16, 18, 20, 22, 25, 28, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90)
 _LAPLACE_95 = math.log(20) / math.sqrt(2)  # standard deviations that 95 % of a Laplace law lie within
@@ -28,11 +28,6 @@ def rung(value: float) -> float:
     """The round number below, or itself."""
     ten = math.floor(math.log10(value)) - 1
     return max(one for step in RUNGS if (one := float(f"{step}e{ten}")) <= value)
-
-
-def remark(standard_error: float | None) -> str:
-    """What has to be said of an error that says nothing."""
-    return "no better than a guess" if (standard_error or 0.0) > _USELESS else ""
 
 
 class CannotServeError(Exception):

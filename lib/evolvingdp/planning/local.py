@@ -51,12 +51,16 @@ def moving(question: Question, rng: Generator) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _moving(question: Question, runs: int = 0) -> Array:
-    """The shares of all periods of so many streams, (runs, periods), the same for all users and epsilon; 0: of as many as
-    tell a mean over places of changes."""
-    runs = runs or (min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)
+def _streams(alike: Question, runs: int) -> Array:
     rng = stream(0, "planner", "moves")
-    return np.array([moving(question, rng) for _ in range(runs)])
+    return np.array([moving(alike, rng) for _ in range(runs)])
+
+
+def _moving(question: Question, runs: int = 0) -> Array:
+    """The shares of all periods of so many streams, (runs, periods), the same for all users and epsilon, and drawn once for
+    them; 0: of as many as tell a mean over places of changes."""
+    runs = runs or (min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)
+    return _streams(replace(question, users=1, epsilon=1.0), runs)
 
 
 def averaged(question: Question, of_share: Callable[[Array], Array]) -> float:
@@ -180,17 +184,23 @@ def weight_of_a_period(question: Question, online: bool) -> float:
 
 
 @lru_cache(maxsize=4)
-def _told(question: Question, settings: Once, runs: int) -> tuple[Array, Array, Array]:
-    """Of so many streams (0: as many as there is time for) the shares, and what users who are dealt to periods report of
-    them: how many, and what they tell, (periods, runs) each. The uniform numbers are the same for all users and epsilon: it
-    is not by chance that more help."""
-    runs = runs or min(_MOST_RUNS, max(_FEW_RUNS, _DRAWN // question.periods))
-    shares, report, left = _moving(question, runs).T, settings.report, np.full(runs, float(settings.n_users))
-    uniform, reports = stream(0, "planner", "reports").random((2, runs, question.periods)).T, np.empty(shares.shape)
-    for lot, chance in enumerate(1 / np.arange(question.periods, 0, -1)):
+def _dealt(users: int, periods: int, runs: int) -> tuple[Array, Array]:
+    """How many users report whom a lot deals to periods, and a number each for what they tell, (periods, runs) both. They
+    are from the same uniform numbers for all users, and the same for all epsilon: it is not by chance that more help."""
+    uniform, left = stream(0, "planner", "reports").random((2, runs, periods)).T, np.full(runs, float(users))
+    reports = np.empty((periods, runs))
+    for lot, chance in enumerate(1 / np.arange(periods, 0, -1)):
         reports[lot] = binomial_quantile(uniform[lot, :, 0], left, chance)
         left = left - reports[lot]
-    return shares, reports, _estimates(report, uniform[..., 1], reports, shares)
+    return reports, uniform[..., 1]
+
+
+@lru_cache(maxsize=4)
+def _told(question: Question, settings: Once, runs: int) -> tuple[Array, Array, Array]:
+    """Of so many streams (0: as many as there is time for) shares, reports and what they tell, (periods, runs) each."""
+    runs = runs or min(_MOST_RUNS, max(_FEW_RUNS, _DRAWN // question.periods))
+    shares, (reports, uniform) = _moving(question, runs).T, _dealt(settings.n_users, question.periods, runs)
+    return shares, reports, _estimates(settings.report, uniform, reports, shares)
 
 
 def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) -> Array:

@@ -11,8 +11,8 @@ from typing import Any
 import scipy
 
 from evolvingdp.core.checks import ParameterError
-from evolvingdp.planning import curated, hot, local, local_search, texts
-from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, remark, rounded
+from evolvingdp.planning import answer, curated, hot, local, local_search, texts
+from evolvingdp.planning.answer import Answer, CannotServeError, Expected, Method, Prediction, Refusal, rounded
 from evolvingdp.planning.question import TRUST, Question
 from evolvingdp.planning.shown import number, within
 from evolvingdp.planning.shuffled import mixed
@@ -72,12 +72,11 @@ def _ask(method: Method, question: Question) -> Prediction | Refusal:
     try:
         settings, own = settled(method, question), method.asked(question)
         found = method.expect(own, settings)
-    except CannotServeError as reason:
-        return Refusal(method.name, str(reason), reason.nearest or _nearest(method, question))
-    except ValueError as error:
-        return Refusal(method.name, _in_options(str(error)), _nearest(method, question))
+    except (CannotServeError, ValueError) as reason:
+        return Refusal(method.name, _in_options(str(reason)), getattr(reason, "nearest", "") or _nearest(method, question))
     alone = f"a report alone has epsilon {own.epsilon:.3g}" if method.trust == "shuffler" else ""
-    found = replace(found, note=remark(found.standard_error) or "; ".join(filter(None, (alone, found.note))))
+    guess = answer.GUESS if (found.standard_error or 0.0) > answer.USELESS else ""
+    found = replace(found, note=guess or "; ".join(filter(None, (alone, found.note))))
     return Prediction(method=method.name, settings=repr(settings), **vars(found), **texts.of(method, question, settings))
 
 
