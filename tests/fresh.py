@@ -100,10 +100,10 @@ def typed(text: str) -> str:
 
 
 def once(script: str) -> str:
-    """Without lines that stood before, which would do the same again."""
+    """Without lines that stood before, which would do the same again, be it into another folder."""
     seen, left = set[str](), []
     for line in script.splitlines():
-        command = line.partition("  #")[0].strip()
+        command = re.sub(r"^\.venv/bin/| --out \S+", "", line.partition("  #")[0].strip())
         if not (command in seen and re.match(r"(make|evolvingdp) .*[^\\]$", command)):
             left.append(line)
         seen.add(command)

@@ -306,7 +306,7 @@ def test_sixty_points_over_two_workers_killed_twice_give_the_undisturbed_table(t
     assert 16 <= len(kept) < 60, "the client must have been killed half-way"
     assert not (disturbed / "sweep.parquet").exists()
     two_workers.workers[0] = two_workers.worker()
-    with client(*remote) as second:
+    with client(*remote[:-1], disturbed.name, cwd=tmp_path) as second:  # typed elsewhere
         assert f"60 points, {len(kept)} finished before" in second.communicate()[1]
     assert second.returncode == 0
     assert "60 of 60 points" in sweep(*SIXTY, "--out", undisturbed).stderr
