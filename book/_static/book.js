@@ -27,10 +27,9 @@
     for (const text of texts(command)) text.replaceWith(...text.data.split(/(?<=^|\s)(-\S+)/).map((part, place) => (place % 2 ? whole(part) : part)));
   };
   const breakable = (table) => { // names of code break behind an underscore, a slash or a dot
-    for (const text of texts(table).filter((each) => /[_/.]/.test(each.data))) {
+    for (const text of texts(table).filter((each) => /([_/]|[a-z]\.)\S/.test(each.data))) { // also what came after the last time
       text.replaceWith(...text.data.split(/(?<=[_/]|[a-z]\.)(?=\S)/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])));
     }
-    table.dataset.breakable = "";
   };
   const tables = () => {
     for (const output of document.querySelectorAll("article .cell_output > .output")) {
@@ -40,7 +39,7 @@
       table.classList.remove("tight");
       const wide = window.innerWidth >= 992 && table.scrollWidth > (table.closest(".pst-scrollable-table-container") ?? table.parentElement).clientWidth + 1;
       table.classList.toggle("tight", wide);
-      if ((wide || window.innerWidth < 576) && !("breakable" in table.dataset)) breakable(table);
+      if (wide || window.innerWidth < 576) breakable(table);
     }
   };
   window.addEventListener("resize", formulas);
