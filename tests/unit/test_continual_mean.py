@@ -132,6 +132,15 @@ def test_a_balanced_tree_is_as_high_as_its_longest_prefix_needs(branching):
         assert Tree(10**6, branching, True).relative_variance(one) >= below
 
 
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("branching", [2, 3, 4, 10, 1000])
+def test_variances_of_all_prefixes_are_those_of_each(branching, balanced):
+    for capacity in (1, 2, 5, 27, 100, 1234):
+        tree, counts = Tree(capacity, branching, balanced), {1, 1 + capacity // 3, capacity}
+        for count in counts:
+            np.testing.assert_array_equal(tree.variances(count), [tree.relative_variance(k) for k in range(1, count + 1)])
+
+
 def test_the_best_tree_is_the_one_with_the_least_exact_error():
     """Exact root mean squares at epsilon 1; on long streams negative digits, on short ones one level of blocks."""
     for horizon, error in ((5000, 17.0), (10**6, 33.8)):

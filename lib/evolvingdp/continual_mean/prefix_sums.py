@@ -87,8 +87,12 @@ class Noises:
         self._next: Noises | None = None
         if count:
             self.noise, held = sums.part(first, count, tape, held)
-        self._held, self._listed = held, self.noise.tolist()
-        self._variances = sums.relative_variance(np.arange(first + 1, self.last + 1)).tolist()
+        self._held = held
+
+    @cached_property
+    def _listed(self) -> tuple[list[Any], list[float]]:
+        """Noise and relative variances, as far as prefixes are asked for one by one."""
+        return self.noise.tolist(), self.sums.relative_variance(np.arange(self.first + 1, self.last + 1)).tolist()
 
     def after(self) -> Noises:
         """The next part; raises ValueError if there is none."""
@@ -104,8 +108,8 @@ class Noises:
         part that it is in."""
         if length > self.last:
             return self.after().of(length)
-        place = length - self.first - 1
-        return self._listed[place], self._variances[place], self
+        place, (noise, variances) = length - self.first - 1, self._listed
+        return noise[place], variances[place], self
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,19 @@ class Tree(PrefixSums):
         places = self.places(np.asarray(lengths, dtype=np.int64))
         digits = [np.abs(place - self.branching * above) for place, above in itertools.pairwise(places)]
         return np.asarray(np.sum(digits, axis=0, dtype=float))
+
+    def variances(self, count: int) -> Array:
+        """The same of all at once: numbers of one more digit are those of the others, once for each of its values."""
+        base, low = self.branching, self.below
+        found, before, digits = (
+            np.zeros(1),
+            0,
+            np.abs(np.arange(-low, base - low, dtype=float)),
+        )  # of numbers from -before on
+        while (len(found) - before - 1) + len(found) * (base - 1 - low) < count:
+            found, before = np.add.outer(digits, found).ravel(), before + low * len(found)
+        highest = np.arange((count + before) // len(found) + 1, dtype=float)
+        return np.asarray(np.add.outer(highest, found).ravel()[before + 1 : before + 1 + count])
 
     def part(self, first: int, count: int, tape: Tape, held: Any) -> tuple[NDArray[Any], Any]:
         """Held: per level the running sum of its blocks' noise from some block on; a prefix needs differences of two."""
