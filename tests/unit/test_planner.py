@@ -715,7 +715,7 @@ def test_the_moving_mean_has_its_changes_and_stays_within_its_range():
 
 
 def test_a_search_for_users_or_epsilon_draws_no_places_of_changes_and_no_lots_again():
-    """They took a third of the processor that an answer with `--error` needs."""
+    """They took a tenth of the processor that an answer with `--error` needed."""
     question, more = Question(periods=52), Question(periods=52, users=200_000, epsilon=2.0)
     once = [settled(of("each user once, changes found afterwards", one), one) for one in (question, more)]
     first, second = local._told(question, once[0], 9), local._told(replace(question, epsilon=2.0), once[0], 9)
