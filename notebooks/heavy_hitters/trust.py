@@ -88,11 +88,21 @@ class Counted:
         """Of one server."""
         return DiscreteLaplace(2 / (self.epsilon * BUDGETS[level]))
 
+    def drawn(self, level: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Of both servers, added up, in a simulation: a draw of one has the law of the difference of two geometric numbers,
+        which take a fifth of the time, or less, of the draws without rounding that a server needs."""
+        chance, both = (
+            -math.expm1(-2 * math.asinh(math.sqrt(0.5 / self.noise(level).variance))),
+            np.zeros(size, dtype=np.int64),
+        )
+        for sign in (1, 1, -1, -1):
+            both += sign * rng.geometric(chance, size)
+        return both
+
     def simulate(self, leaves: Nodes, counts: NDArray[np.int64], rng: np.random.Generator) -> HeavyHitters:
         def ask(level: int, parents: Nodes, _: int) -> tuple[Nodes, NDArray[np.float64], float, float]:
             nodes, own = _held(level, parents, leaves, counts)
-            noise = self.noise(level)
-            sums, error = own + noise.draw(len(own), rng) + noise.draw(len(own), rng), math.sqrt(2 * noise.variance)
+            sums, error = own + self.drawn(level, len(own), rng), math.sqrt(2 * self.noise(level).variance)
             cut = self.threshold if level == LETTERS.depth - 1 else adaptive_cut(self.threshold, error)
             return nodes[sums >= cut], sums[sums >= cut].astype(float), error, cut
 

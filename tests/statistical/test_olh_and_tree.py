@@ -16,7 +16,7 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.planning import planned, prospect, several_words
 from evolvingdp.heavy_hitters.tree_hist import Algorithm3, TreeHist
 from evolvingdp.heavy_hitters.word_tree import WordTree
-from evolvingdp.notebooks.heavy_hitters import predicted, treehist
+from evolvingdp.notebooks.heavy_hitters import predicted, treehist, trust
 from evolvingdp.notebooks.heavy_hitters.lists import data, score
 from support import ALPHA, fits
 
@@ -276,3 +276,14 @@ def test_supports_that_reach_a_cut_are_drawn_without_the_others():
     first, right = np.count_nonzero(places < empty // 2), np.count_nonzero(places < 0.55 * empty)
     assert binomtest(first, len(places), 0.5).pvalue > ALPHA
     assert binomtest(right, len(places), 0.5).pvalue < ALPHA
+
+
+@pytest.mark.parametrize(("epsilon", "level"), [(0.5, 0), (4.0, 2), (40.0, 1)])
+def test_noise_of_two_servers_that_a_simulation_draws_has_the_law_of_what_each_adds(epsilon, level):
+    """`trust` draws geometric numbers for the two discrete Laplace ones."""
+    counted = trust.Counted(epsilon, threshold=1.0)
+    places = np.arange(-2000, 2001)
+    law = np.convolve(counted.noise(level).pmf(places), counted.noise(level).pmf(places), mode="same")
+    assert law.sum() == pytest.approx(1.0, abs=1e-6)
+    drawn = counted.drawn(level, 50_000, stream(0, "two servers", level))
+    assert fits(Counter(drawn.tolist()), dict(zip(places.tolist(), law.tolist(), strict=True)), len(drawn)) > ALPHA
