@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from rivals import better
 
+from evolvingdp.core import reports
 from evolvingdp.core.geometry import Geometry, spaces
 from evolvingdp.core.reports import Hashed, Projective, Sign, Subset, best_report
 from evolvingdp.core.seeds import stream
@@ -72,6 +73,16 @@ def test_a_point_has_the_law_of_a_set_among_as_many_values_as_points(space, epsi
     points = 1e6 * chances[2]  # all hold the third value
     sums = np.rint(1e6 * points).astype(np.int64)
     assert report.estimates(sums, sums.sum()) == pytest.approx(np.eye(1, len(held), 2)[0], abs=1e-9)
+
+
+def test_points_of_few_users_at_a_time_are_those_of_all_at_once(monkeypatch):
+    """Of values that nobody, few or many hold, the last as a multinomial."""
+    report, held = Projective(6, 2.0, Geometry(2, 3)), np.array([40, 0, 7, 100_000, 0, 300])
+    at_once = report.draw_reports(held, stream(0, "points"))
+    assert at_once.sum() == held.sum()
+    for least in (1, 50, 200):
+        monkeypatch.setattr(reports, "_HELD", least)
+        np.testing.assert_array_equal(report.draw_reports(held, stream(0, "points")), at_once)
 
 
 @pytest.mark.parametrize("n_values", [2, 5, 30, 100, 200, 1000, 20_000])

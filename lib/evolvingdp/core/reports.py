@@ -57,6 +57,8 @@ _SEED = 64  # bits of a hash function
 _LEAST, _FLAT = 1e-16, 1e-3  # a probability, and how far D moves with a share
 _HASHED = 1.04  # times its variance, 2 % of the error: by so much a hash, about which a server asks for each value, must win
 _CHUNK = 1 << 15  # users at a time
+_HELD = 1 << 22  # or whose values are written down at a time
+_ONE_BY_ONE, _A_POINT = 500, 16  # users whose points cost as much as a multinomial, and as many more for each of its points
 
 
 @checks.draws
@@ -421,18 +423,20 @@ class Projective(Counted):
     def draw_reports(self, held: NDArray[np.integer], rng: np.random.Generator) -> NDArray[np.int64]:
         """How often each point is sent, (points,), where held[v] users hold value v.
 
-        Those who lie are one multinomial; of the others, a value with more users than points that support it is a
+        Those who lie are one multinomial; of the others, a value with many more users than points that support it is a
         multinomial, the others' points are drawn.
         """
         space, honest = self.space, rng.binomial(held, 1 - self.lie)
         sums = rng.multinomial(held.sum() - honest.sum(), np.full(space.points, 1 / space.points))
-        many = honest >= 2 * space.size
+        many = honest >= _ONE_BY_ONE + _A_POINT * space.size
         for value in np.flatnonzero(many):
             supporting = (space.block + value) % space.points
             sums[supporting] += rng.multinomial(honest[value], np.full(space.size, 1 / space.size))
-        few = np.repeat(np.flatnonzero(~many), honest[~many])
-        for some in blocks(len(few), _CHUNK):
-            sums += np.bincount(self._supporting(few[some], rng), minlength=space.points)
+        values = np.flatnonzero(~many)
+        for part in np.split(values, 1 + np.flatnonzero(np.diff(np.cumsum(honest[values]) // _HELD))):
+            few = np.repeat(part, honest[part])
+            for some in blocks(len(few), _CHUNK):
+                sums += np.bincount(self._supporting(few[some], rng), minlength=space.points)
         return np.asarray(sums)
 
 
