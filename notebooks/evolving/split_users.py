@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evolvingdp.core.detection import Watch, detect_many
+from evolvingdp.core.detection import detect_many
 from evolvingdp.core.smoothing import smooth_independent
 from evolvingdp.evolving.rivals import once, reserve
 from evolvingdp.evolving.rivals.choosing import filled
-from evolvingdp.evolving.rivals.reserve import Crews
 from evolvingdp.evolving.streams import BitStream
 
 ONCE, ONLINE, HINDSIGHT = "each user once", "once, averaged online", "once, averaged in hindsight"
@@ -73,17 +72,17 @@ def all_with_reserve(
     steady = [settings.once.lots.split(np.array(parts[:1]), rng) for rng in rngs]
     told = zip(streams, steady, rngs, strict=True)
     sums = np.stack([once.draw_sums(report, data, epochs, many, rng) for data, many, rng in told], axis=1)
-    reports, found = np.concatenate(steady).T, []
-    watch, crews = Watch(settings.horizon, 2, np.array([1]), series=len(rngs)), Crews(parts[1:], len(rngs))
-    for epoch, held, many in zip(epochs, sums, reports, strict=True):
-        watch.tell(report.estimates(held, many), many, report)
-        if (called := crews.call(watch).astype(np.int64)).any():
-            for row in np.flatnonzero(called):
-                crew = called[row].reshape(1, 1)
-                held[row] += once.draw_sums(report, streams[row], np.array([epoch]), crew, rngs[row])[0]
-            watch.tell(report.estimates(held, many + called), many + called, report, again=True)
-        found.append(watch.estimate[:, 1])
-    return np.apply_along_axis(filled, 0, np.array(found))
+    reports = np.concatenate(steady).T
+
+    def joined(epoch: int, users: NDArray[np.float64]) -> NDArray[np.float64]:
+        found, at = np.zeros(len(users)), epochs[epoch : epoch + 1]
+        for row in np.flatnonzero(users):
+            crew = users[row].astype(np.int64).reshape(1, 1)
+            found[row] = report.estimates(once.draw_sums(report, streams[row], at, crew, rngs[row]), users[row])[0, 1]
+        return found
+
+    estimates = reserve.follow(settings, report.estimates(sums, reports)[..., 1], reports, joined)
+    return np.apply_along_axis(filled, 0, estimates)
 
 
 def periods(data: BitStream, epsilon: float, rng: np.random.Generator, every: int) -> NDArray[np.float64]:

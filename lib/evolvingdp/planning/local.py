@@ -18,15 +18,16 @@ from numpy.random import Generator
 from scipy.special import digamma, ndtri
 
 from evolvingdp.core import checks
-from evolvingdp.core.detection import Watch, detect_many
+from evolvingdp.core.detection import detect_many
 from evolvingdp.core.noise import Array
 from evolvingdp.core.reports import BITS, Hashed, Report, best_report
 from evolvingdp.core.sampling import binomial_quantile, binomial_sf
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.constants import most_users, unit
+from evolvingdp.evolving.rivals import reserve
 from evolvingdp.evolving.rivals.choosing import filled, voted
 from evolvingdp.evolving.rivals.once import Once
-from evolvingdp.evolving.rivals.reserve import Crews, Reserve
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.planning.answer import BETA, CannotServeError, Expected, Method, rounded
 from evolvingdp.planning.question import PERIOD, SHARES, Question
@@ -230,16 +231,11 @@ def _called_expected(question: Question, settings: Reserve, streams: int = 0) ->
     """Of crews that are called, in all runs at once."""
     shares, reports, told = _told(question, settings.once, streams)
     uniform, report = stream(0, "planner", "crews").random(shares.shape), settings.report
-    runs = shares.shape[1]
-    watch, crews, found = Watch(question.periods, 1, series=runs), Crews(settings.parts[1:], runs), []
-    for period, (share, many, one) in enumerate(zip(shares, reports, told, strict=True)):
-        watch.tell(one[:, None], many, report)
-        if (more := crews.call(watch)).any():
-            both = np.nan_to_num(one) * many + np.nan_to_num(_estimates(report, uniform[period], more, share)) * more
-            with np.errstate(invalid="ignore"):
-                watch.tell((both / (many + more))[:, None], many + more, report, again=True)
-        found.append(watch.estimate[:, 0])
-    return _followed(question, np.array(found), shares)
+
+    def joined(period: int, users: Array) -> Array:
+        return _estimates(report, uniform[period], users, shares[period])
+
+    return _followed(question, reserve.follow(settings, told, reports, joined), shares)
 
 
 def cut(question: Question, settings: Once, reports: Array | int) -> Array:

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +113,27 @@ class Crews:
         users = np.where(asked, self.crews[self.called], 0)
         self.called, self.since = self.called + asked, np.where(asked, watch.epoch, self.since)
         return users
+
+
+def follow(
+    settings: Reserve,
+    told: NDArray[np.float64],
+    reports: NDArray[Any],
+    joined: Callable[[int, NDArray[np.float64]], NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Estimates of the watched word in all epochs, (horizon, series), of series that are watched together, and each by
+    itself: `told` by the steady `reports` of each epoch, (horizon, series) each, and, where a crew is called, by
+    joined(epoch, users), (series,), of so many more users of each series."""
+    watch, crews = Watch(len(told), 1, series=told.shape[1]), Crews(settings.parts[1:], told.shape[1])
+    found = np.empty(told.shape)
+    for epoch, (one, many) in enumerate(zip(told, reports, strict=True)):
+        watch.tell(one[:, None], many, settings.report)
+        if (more := crews.call(watch)).any():
+            both = np.nan_to_num(one) * many + np.nan_to_num(joined(epoch, more)) * more
+            with np.errstate(invalid="ignore"):
+                watch.tell((both / (many + more))[:, None], many + more, settings.report, again=True)
+        found[epoch] = watch.estimate[:, 0]
+    return found
 
 
 class Server:
