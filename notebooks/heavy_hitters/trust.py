@@ -91,10 +91,8 @@ class Counted:
     def drawn(self, level: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Of both servers, added up, in a simulation: a draw of one has the law of the difference of two geometric numbers,
         which take a fifth of the time, or less, of the draws without rounding that a server needs."""
-        chance, both = (
-            -math.expm1(-2 * math.asinh(math.sqrt(0.5 / self.noise(level).variance))),
-            np.zeros(size, dtype=np.int64),
-        )
+        chance = -math.expm1(-2 * math.asinh(math.sqrt(0.5 / self.noise(level).variance)))
+        both = np.zeros(size, dtype=np.int64)
         for sign in (1, 1, -1, -1):
             both += sign * rng.geometric(chance, size)
         return both

@@ -171,11 +171,8 @@ class Tree(PrefixSums):
     def variances(self, count: int) -> Array:
         """The same of all at once: numbers of one more digit are those of the others, once for each of its values."""
         base, low = self.branching, self.below
-        found, before, digits = (
-            np.zeros(1),
-            0,
-            np.abs(np.arange(-low, base - low, dtype=float)),
-        )  # of numbers from -before on
+        digits = np.abs(np.arange(-low, base - low, dtype=float))
+        found, before = np.zeros(1), 0  # of numbers from -before on
         while (len(found) - before - 1) + len(found) * (base - 1 - low) < count:
             found, before = np.add.outer(digits, found).ravel(), before + low * len(found)
         highest = np.arange((count + before) // len(found) + 1, dtype=float)
