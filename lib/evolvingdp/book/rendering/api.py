@@ -48,7 +48,8 @@ def _call(name: str, thing: Any) -> str:
 
 def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
     """Names and defaults; an entry of one sentence has them as code below it."""
-    return ("", "") if _by_the_way(what, name, options) else None
+    takes = what == "function" and inspect.signature(thing).parameters
+    return ("(...)" if takes else "", "") if _by_the_way(what, name, options) else None
 
 
 def _by_the_way(what: str, name: str, options: Any) -> bool:

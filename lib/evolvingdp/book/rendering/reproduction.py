@@ -237,14 +237,14 @@ def _card(row: Row, reached: str, outcomes: Sequence[Found]) -> str:
     ours = [f"{text} **(does not hold)**" if holds is False else text for holds, text in outcomes if text]
     ours = [row.ours] * bool(row.ours) + ours or ["as the tests say"] * bool(outcomes)
     because = "; ".join(dict.fromkeys(check.because for check in row.checks if check.because))
-    errata = [f"[{erratum}](#{erratum.lower()})" for erratum in row.errata]
+    places = [*(f"[{erratum}](#{erratum.lower()})" for erratum in row.errata), row.where]
     said = [
         f"**{row.name}** [{reached}]{{.verdict .verdict-{reached.replace(' ', '-')}}} {row.says}",
         f"*It prints:* {row.paper}" if row.paper else "",
         "\n".join(
             ["*Ours:*", "", *(f"- {line}" for line in ours)] if len(ours) > 1 else [f"*Ours:* {line}" for line in ours]
         ),
-        " ".join(filter(None, [row.why, f"Bounds: {because}." if because else "", *errata, row.where])),
+        " ".join(filter(None, [row.why, f"Bounds: {because}." if because else "", ", ".join(filter(None, places))])),
         f":::{{dropdown}} Commands\n{fenced(commands(row), 'bash')}\n:::" if row.checks else "",
     ]
     return "\n\n".join([":::::{card}", *filter(None, said), ":::::"])
