@@ -335,24 +335,25 @@ def test_a_word_that_strangers_push_below_the_cut_comes_back_unless_most_that_re
     assert estimates.tolist() == [12_000.0] * listed
 
 
-def test_words_are_not_lost_to_the_many_strangers_that_share_a_cell_with_them_in_a_small_sketch():
-    """Hundreds of some 100,000 candidates share one of 8 rows of 2,863 cells with a word of 1,500 users or more.  Fitted all
-    at once, they take the others' users: less than half of what normal errors promise is found."""
+def test_who_stands_out_is_taken_out_of_a_small_sketch_before_others_are_read(monkeypatch):
+    """Hundreds of some 100,000 candidates share one of 4 rows of 2,863 cells with a word of 1,500 users or more: if all who
+    come near the cut are fitted together, fewer rare words are found.  Of 10, in 120 draws: 1.6, and .9."""
     counts = np.array([2_400] + [1_500] * 3 + [300] * 10)
-    n_users = int(counts.sum())
-    settings = TreeHist(WordTree(), 4.0, 105.0, rows=8, width=2**11, leaf_share=0.9, max_candidates=10**8)
-    found, promised = [], 1.0
-    for level in range(settings.tree.depth):
-        dealt = 300 * (1 / settings.shares[level] - 1)
-        error = math.hypot(settings.level_error(level, n_users), math.sqrt(dealt))
-        promised *= norm.sf((settings.cut(level, n_users) - 300) / error)
-    for draw in range(12):
-        words, drawn = random_words(14, stream(draw, "words")), settings.draw_hashes(stream(draw, "hashes"))
-        reports = drawn.simulate(settings.tree.encode(words), counts, stream(draw, "noise"))
-        listed = drawn.search(reports, n_users).words.word
-        assert set(words[:4]) <= set(listed)
-        found.append(np.isin(words[4:], listed).mean())
-    assert np.mean(found) > promised / 2
+    settings = TreeHist(WordTree(), 4.0, 105.0, rows=4, width=2**11, leaf_share=0.9, max_candidates=10**8)
+
+    def found() -> float:
+        rare = []
+        for draw in range(40):
+            words, drawn = random_words(14, stream(draw, "words")), settings.draw_hashes(stream(draw, "hashes"))
+            reports = drawn.simulate(settings.tree.encode(words), counts, stream(draw, "noise"))
+            listed = drawn.search(reports, int(counts.sum())).words.word
+            assert set(words[:4]) <= set(listed)
+            rare.append(np.isin(words[4:], listed).sum())
+        return float(np.mean(rare))
+
+    own = found()
+    monkeypatch.setattr(ProjectiveOracle, "standing_out", lambda oracle, read, keys, bar, most: (keys >= 0, 0 + read))
+    assert own > 1.2 * found()
 
 
 def test_no_more_keys_are_fitted_than_half_of_the_cells():
