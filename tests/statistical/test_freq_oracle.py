@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from evolvingdp.core import sampling
 from evolvingdp.core.hashing import MultiplyShift
 from evolvingdp.core.randomizers import SignFlip
 from evolvingdp.core.seeds import stream
@@ -49,15 +48,6 @@ def _add(law, user):
     return total
 
 
-def simulate(oracle, keys, counts, rng, path, monkeypatch):
-    """Columns are dealt to groups of users alike, or to users one by one, whichever were cheaper."""
-    one, other = (getattr(count_sketch, f"_by_{kind}") for kind in ("groups", "users"))
-    with monkeypatch.context() as patched:
-        for kind in ("groups", "users"):
-            patched.setattr(count_sketch, f"_by_{kind}", one if path == "groups" else other)
-        return oracle.simulate(keys, counts, rng)
-
-
 def likely(observed, law, other):
     """p-value of `observed` outcomes under `law` by the mean of log law / other: nothing tells `other` from fewer draws."""
     ratio = {outcome: math.log(p / other[outcome]) for outcome, p in law.items()}
@@ -70,7 +60,11 @@ def likely(observed, law, other):
 
 @pytest.mark.parametrize("path", ["per user", "groups", "users"])
 def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
-    monkeypatch.setattr(count_sketch, "_AT_ONCE", 2)  # a block of the simulation is one row, so there are two
+    for name in ("_AT_ONCE", "_DEALT"):
+        monkeypatch.setattr(count_sketch, name, 2)  # a block of the simulation is one row, so there are two
+    monkeypatch.setattr(
+        count_sketch, "_BINOMIAL", 0 if path == "groups" else 100
+    )  # columns are dealt so, whichever is cheaper
     oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0)
     public, private = stream(0, path, "slots"), stream(0, path, "noise")
     users = np.repeat(KEYS, COUNTS)
@@ -79,8 +73,8 @@ def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
     def draw():
         if path == "per user":
             return oracle.collect(users, public, private)
-        monkeypatch.setattr(sampling, "_FEW", next(dealt))
-        return simulate(oracle, KEYS, COUNTS, private, path, monkeypatch)
+        monkeypatch.setattr(count_sketch, "_RARE", next(dealt))
+        return oracle.simulate(KEYS, COUNTS, private)
 
     seen = Counter(tuple(draw().sums.ravel().tolist()) for _ in range(DRAWS))
     true, wrong = exact_law(oracle, 2.0), exact_law(oracle, 2.2)

@@ -48,7 +48,7 @@ from evolvingdp.core import checks, hadamard
 from evolvingdp.core.geometry import Geometry, spaces
 from evolvingdp.core.olh import OLH, LocalHashes
 from evolvingdp.core.randomizers import SignFlip, Support, rounded_up
-from evolvingdp.core.sampling import blocks
+from evolvingdp.core.sampling import blocks, pieces
 
 BITS = 256  # of a report, at most, unless another is chosen
 _AT_ONCE = 1 << 20  # entries of users times values
@@ -433,8 +433,8 @@ class Projective(Counted):
             supporting = (space.block + value) % space.points
             sums[supporting] += rng.multinomial(honest[value], np.full(space.size, 1 / space.size))
         values = np.flatnonzero(~many)
-        for part in np.split(values, 1 + np.flatnonzero(np.diff(np.cumsum(honest[values]) // _HELD))):
-            few = np.repeat(part, honest[part])
+        for part in pieces(honest[values], _HELD):
+            few = np.repeat(values[part], honest[values[part]])
             for some in blocks(len(few), _CHUNK):
                 sums += np.bincount(self._supporting(few[some], rng), minlength=space.points)
         return np.asarray(sums)

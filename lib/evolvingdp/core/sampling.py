@@ -72,6 +72,11 @@ def blocks(length: int, size: int) -> Iterator[NDArray[np.int64]]:
         yield np.arange(first, min(first + size, length))
 
 
+def pieces(loads: NDArray[np.integer], most: int) -> list[NDArray[np.int64]]:
+    """range(len(loads)) in consecutive pieces, whose `loads` (n,) >= 0 add up to hardly more than `most`, or to one load."""
+    return np.split(np.arange(len(loads)), 1 + np.flatnonzero(np.diff(np.cumsum(loads) // most)))
+
+
 def binomial_sf(count: ArrayLike, trials: ArrayLike, chance: ArrayLike) -> NDArray[np.float64]:
     """The probability that Bin(trials, chance) is above a whole `count`; arrays of shapes that go together.  As
     `scipy.stats.binom.sf`, whose module takes longer to load than all the rest."""

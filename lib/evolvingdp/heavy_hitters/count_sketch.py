@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -30,10 +31,14 @@ from numpy.typing import NDArray
 from evolvingdp.core import checks, hadamard
 from evolvingdp.core.hashing import HashFamily, scramble
 from evolvingdp.core.randomizers import SignFlip
-from evolvingdp.core.sampling import blocks, fair_binomial, split_evenly
+from evolvingdp.core.sampling import blocks, fair_binomial, pieces
 from evolvingdp.heavy_hitters import theory
 
+Dealt = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of (row, sign, cell), and users there; one may come twice
 _AT_ONCE = 1 << 16  # users or cells: arrays that stay in the cache
+_DEALT = 1 << 21  # users, or keys times rows, at a time
+_RARE = 1  # users a row up to which they are dealt one by one
+_BINOMIAL = 1  # users whose columns are as dear as a binomial for a group
 _KEYS_AT_ONCE = 1 << 13  # of an estimate
 _CERTAIN = {"median": 4.0, "mean": 2.5}  # standard errors; of means, what is asked for lies well below a cut
 _SMALLEST = 1e-9  # of epsilons: coins of 53 bits keep estimates unbiased to a millionth
@@ -162,26 +167,48 @@ class FreqOracle:
         A report is a fair coin with probability 2/(e^epsilon + 1), whatever the word, and else the true bit.  Coins are
         reports without noise of users in cell 0 with a fair sign: what is left is to give every user a uniform column.
         """
-        keys, sums = checks.keys(keys), np.empty(self.shape, dtype=np.int64)
+        keys, sums, (n_rows, width) = checks.keys(keys), np.zeros(self.shape, dtype=np.int64), self.shape
         counts = checks.counts_of_keys(counts, keys)
         honest = rng.binomial(counts, 1 / self.randomizer.debias)
-        users = self.holders(keys, honest, rng)
-        coins = rng.multinomial(np.sum(counts - honest), np.full(len(sums), 1 / len(sums)))
+        coins = rng.multinomial(np.sum(counts - honest), np.full(n_rows, 1 / n_rows))
         heads = rng.binomial(coins, 0.5)
-        users[:, :, 0] += np.stack([heads, coins - heads], axis=1)
-        for rows in blocks(len(sums), max(1, _AT_ONCE // self.hashes.width)):
-            few = users[rows].sum() < users[rows].size * self.hashes.width.bit_length()  # a binomial is as dear as a column
-            sums[rows] = _by_users(users[rows], rng) if few else _by_groups(users[rows], rng)
+        in_cell_0 = np.arange(2 * n_rows) * width, np.stack([heads, coins - heads], axis=1).ravel()
+        dealt = itertools.chain([in_cell_0], self._dealt(keys, honest, rng))
+        if counts.sum() < 2 * n_rows * width * width.bit_length() * _BINOMIAL:
+            for some in dealt:
+                _add_users(sums, *some, rng)
+        else:
+            users = self._held(dealt)
+            for rows in blocks(n_rows, max(1, _AT_ONCE // width)):
+                sums[rows] = _by_groups(users[rows], rng)
         return Sketch(self, sums, int(np.sum(counts)))
 
     def holders(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Deal the users to rows: how many hold each cell with sign +1, and with sign -1, (rows, 2, width)."""
-        n_rows, width = self.shape
-        held = np.zeros((n_rows, 2 * width), dtype=np.int64)
-        for row, users in enumerate(split_evenly(counts, n_rows, rng).T):
-            place = self.hashes.cells(np.array(row), keys) + (self.hashes.signs(np.array(row), keys) < 0) * width
-            held[row] = np.bincount(place, users, minlength=2 * width)
-        return held.reshape(n_rows, 2, width)
+        return self._held(self._dealt(keys, counts, rng))
+
+    def _held(self, dealt: Iterable[Dealt]) -> NDArray[np.int64]:
+        held = np.zeros(2 * math.prod(self.shape), dtype=np.int64)
+        for places, users in dealt:
+            np.add.at(held, places, users)
+        return held.reshape(self.shape[0], 2, self.shape[1])
+
+    def _dealt(self, keys: NDArray[np.uint64], counts: NDArray[np.int64], rng: np.random.Generator) -> Iterator[Dealt]:
+        """Deal the users to rows: those of rare keys one by one."""
+        rows = np.arange(self.shape[0])
+        rare = counts <= _RARE * len(rows)
+        for part in pieces(np.where(rare, counts, len(rows)), _DEALT):
+            some, held = part[rare[part]], part[~rare[part]]
+            alone = np.repeat(keys[some], counts[some])
+            places = self._places(rng.integers(0, len(rows), size=len(alone)), alone)
+            together = rng.multinomial(counts[held], np.full(len(rows), 1 / len(rows)))
+            yield places, np.ones(len(alone), dtype=np.int64)
+            yield self._places(rows[:, None], keys[held]).ravel(), together.T.ravel()
+
+    def _places(self, rows: NDArray[np.int64], keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Numbers of (row, sign, cell)."""
+        minus = self.hashes.signs(rows, keys) < 0
+        return (2 * rows + minus) * self.hashes.width + self.hashes.cells(rows, keys)
 
     def row_estimates(self, sketch: Sketch, keys: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Line 7 for every row and key, float64 (rows, keys): rows * a * sum_i y_i g_j(v) W[r_i, h_j(v)]."""
@@ -269,14 +296,17 @@ def _read_by(estimator: str, read: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(in_order[:, middle - 1 + len(read) % 2 : middle + 1].mean(axis=1))
 
 
-def _by_users(users: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Give each of the holders (rows, sign, cell) a uniform column, one by one: the sums of the true bits, (rows, width)."""
-    n_rows, _, width = users.shape
-    place = np.repeat(np.arange(users.size), users.ravel())  # (row * 2 + (sign < 0)) * width + cell
-    column, bits = rng.integers(0, width, size=len(place)), width.bit_length() - 1
-    negative = (np.bitwise_count(place & column & (width - 1)) ^ (place >> bits)) & 1
-    told = ((negative * n_rows + (place >> (bits + 1))) << bits) + column
-    return np.asarray(np.subtract(*np.bincount(told, minlength=users.size).reshape(2, n_rows, width)))
+def _add_users(
+    sums: NDArray[np.int64], places: NDArray[np.int64], users: NDArray[np.int64], rng: np.random.Generator
+) -> None:
+    """Give each of the `users` at these places a uniform column, and add the true bits to `sums`, (rows, width)."""
+    width = sums.shape[1]
+    bits = width.bit_length() - 1
+    for some in pieces(users, _AT_ONCE):
+        place = np.repeat(places[some], users[some])  # (row * 2 + (sign < 0)) * width + cell
+        column = rng.integers(0, width, size=len(place), dtype=np.uint32)
+        negative = (np.bitwise_count(place & column & (width - 1)) ^ (place >> bits)) & 1
+        np.add.at(sums.ravel(), (place >> (bits + 1) << bits) + column, 1 - 2 * negative)
 
 
 def _by_groups(users: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
