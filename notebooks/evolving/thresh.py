@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,16 @@ from evolvingdp.evolving.rivals.once import Once
 from evolvingdp.evolving.streams import BitStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.evolving.thresh_simulation import simulate
-from evolvingdp.notebooks.evolving.split_users import HINDSIGHT, ONCE, ONLINE, SIXTEEN, errors, periods, reported_once
+from evolvingdp.notebooks.evolving.split_users import (
+    HINDSIGHT,
+    ONCE,
+    ONLINE,
+    SIXTEEN,
+    all_reported_once,
+    errors,
+    periods,
+    reported_once,
+)
 from evolvingdp.streams import reading
 
 METRIC = Metric("error_tuned", "mean error of tuned THRESH over the epochs")
@@ -212,13 +221,14 @@ def _run(settings: Thresh, data: BitStream, rng: np.random.Generator) -> dict[st
     }
 
 
-def _rivals(params: Any, data: BitStream, rng: np.random.Generator, *methods: str) -> Iterator[dict[str, Any]]:
-    """Users split instead of epsilon: over epochs, as reported and averaged, and over 16 periods."""
-    found = reported_once(data, params.epsilon, rng, *methods)
-    if SIXTEEN in methods:
-        found[SIXTEEN] = periods(data, params.epsilon, rng, max(1, data.horizon // 16))
-    for method, estimates in found.items():
-        yield {"method": method} | errors(estimates, data.truth)
+def _rivals(
+    params: Any, data: BitStream, rngs: Sequence[np.random.Generator], *methods: str
+) -> Iterator[list[dict[str, Any]]]:
+    """Of each run, users split instead of epsilon: over epochs, as reported and averaged, and over 16 periods."""
+    for found, rng in zip(all_reported_once([data] * len(rngs), params.epsilon, rngs, *methods), rngs, strict=True):
+        if SIXTEEN in methods:
+            found[SIXTEEN] = periods(data, params.epsilon, rng, max(1, data.horizon // 16))
+        yield [{"method": method} | errors(estimates, data.truth) for method, estimates in found.items()]
 
 
 def _compared(params: Any, seed: int, part: str) -> Iterator[dict[str, Any]]:
@@ -241,10 +251,12 @@ def _compared(params: Any, seed: int, part: str) -> Iterator[dict[str, Any]]:
                     continue
                 estimates = baselines.recompute(data, params.epsilon, rng, composition=BASELINES[method], delta=DELTA)
                 yield row | errors(estimates, data.truth)
-        for repetition in range(runs if part != "horizon" else max(runs, ERRORS // horizon)):
-            row, rng = setting | {"repetition": repetition}, stream(seed, part, ONCE, *point, repetition)
-            others = (ONLINE, HINDSIGHT, SIXTEEN) if repetition < runs else ()
-            yield from (row | found for found in _rivals(params, data, rng, ONCE, *others))
+        more = range(runs, ERRORS // horizon if part == "horizon" else runs)
+        for repetitions, others in ((range(runs), (ONLINE, HINDSIGHT, SIXTEEN)), (more, ())):
+            rngs = [stream(seed, part, ONCE, *point, repetition) for repetition in repetitions]
+            found = _rivals(params, data, rngs, ONCE, *others) if rngs else ()
+            for repetition, rows in zip(repetitions, found, strict=True):
+                yield from (setting | {"repetition": repetition} | row for row in rows)
 
 
 def _sizes(params: Any, seed: int) -> Iterator[dict[str, Any]]:
@@ -279,28 +291,27 @@ def _drifts(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     for size in (0.0, 0.05, 0.1, 0.2, 0.4):
         means = streams.drift(params.horizon, START, START + size)
         data = BitStream.make([params.n_users], means, params.epoch_length)
-        for repetition in range(params.sweep_repetitions):
+        rngs = [stream(seed, "drift", str(size), ONCE, repetition) for repetition in range(params.sweep_repetitions)]
+        for repetition, rows in enumerate(_rivals(params, data, rngs, ONLINE, HINDSIGHT, SIXTEEN)):
             setting = {"part": "drift", "repetition": repetition, "size": size}
             yield setting | {"method": TUNED} | _run(settings, data, stream(seed, "drift", str(size), "thresh", repetition))
             rng = stream(seed, "drift", str(size), every, repetition)
             estimates = baselines.recompute(data, params.epsilon, rng, every=every)
             yield setting | {"method": recomputed(every)} | errors(estimates, data.truth)
-            rng = stream(seed, "drift", str(size), ONCE, repetition)
-            yield from (setting | row for row in _rivals(params, data, rng, ONLINE, HINDSIGHT, SIXTEEN))
+            yield from (setting | row for row in rows)
 
 
 def _scenarios(params: Any, seed: int) -> Iterator[dict[str, Any]]:
     """Other streams: THRESH, tuned for each, recomputation in every epoch, and the rivals that split users."""
     for scenario in scenarios(params):
-        for repetition in range(params.sweep_repetitions):
+        rngs = [stream(seed, "scenario", scenario.name, ONCE, repetition) for repetition in range(params.sweep_repetitions)]
+        for repetition, rows in enumerate(_rivals(params, scenario.data, rngs, ONLINE, HINDSIGHT)):
             setting = {"part": "scenario", "repetition": repetition, "scenario": scenario.name}
             rng = stream(seed, "scenario", scenario.name, repetition)
             yield setting | {"method": TUNED} | _run(scenario.settings, scenario.data, rng)
             estimates = baselines.recompute(scenario.data, params.epsilon, rng, composition="optimal", delta=DELTA)
             yield setting | {"method": OPTIMAL} | errors(estimates, scenario.data.truth)
-            rng = stream(seed, "scenario", scenario.name, ONCE, repetition)
-            found = _rivals(params, scenario.data, rng, ONLINE, HINDSIGHT)
-            yield from (setting | row for row in found)
+            yield from (setting | row for row in rows)
 
 
 def recomputed(every: int) -> str:
