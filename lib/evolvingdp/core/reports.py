@@ -432,12 +432,13 @@ class Projective(Counted):
         for value in np.flatnonzero(many):
             supporting = (space.block + value) % space.points
             sums[supporting] += rng.multinomial(honest[value], np.full(space.size, 1 / space.size))
-        values = np.flatnonzero(~many)
+        values, around = np.flatnonzero(~many), np.zeros(2 * space.points, dtype=np.int64)  # of points not yet taken modulo
         for part in pieces(honest[values], _HELD):
             few = np.repeat(values[part], honest[values[part]])
             for some in blocks(len(few), _CHUNK):
-                sums += np.bincount(self._supporting(few[some], rng), minlength=space.points)
-        return np.asarray(sums)
+                drawn = space.block.take(rng.integers(0, space.size, len(some)))
+                around += np.bincount(drawn + few[some], minlength=len(around))
+        return np.asarray(sums + around[: space.points] + around[space.points :])
 
 
 @checks.plain
