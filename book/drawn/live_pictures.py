@@ -139,7 +139,7 @@ def words(root: Path, place: int) -> tuple[Drawing, str]:
         word, share = brown[rank - 1]
         drawing.text(x(rank) + 5, y(share) - 5, word, "small ours halo" if share > seen else "small halo")
     drawing.line(LEFT + 14, y(seen), RIGHT, y(seen), "axis")
-    drawing.text(RIGHT, y(seen) - 4 if seen < 0.05 else y(seen) + 12, "what noise hides", "small halo", at="end")
+    drawing.text(RIGHT, y(seen) - 9 if seen < 0.05 else y(seen) + 12, "what noise hides", "small halo", at="end")
     drawing.text(RIGHT, 204, "words, the most frequent first", "small", at="end")
     drawing.text(LEFT + 14, 204, f"found: {found:,}", "strong")
     drawing.says = (
@@ -214,14 +214,14 @@ def readings(root: Path, place: int) -> tuple[Drawing, str]:
 
 REPORTS = (1, 3, 10, 30, 100, 1000)
 TAKEN = tuple(f"{reports:,} report{'s' * (reports > 1)}" for reports in REPORTS)
-HOURS, VISITORS, USUAL, DELTA = 48, 4_000, 15, 1e-6
+HOURS, VISITORS, USUAL, EPSILON, DELTA = 48, 4_000, 15, 1.0, 1e-6
 CROWDED = tuple(range(2, HOURS, 3))  # the hours with an event
 SIZES = tuple(round(150 * 12 ** ((7 * place % 16) / 15)) for place in range(len(CROWDED)))  # from 150 to 1,800 users
 
 
 def _monitored(reports: int, run: int) -> tuple[list[bool], float]:
     """In which hours the answer is yes, and the threshold, which one of twenty runs of quiet hours would exceed."""
-    scale = calibrate(1.0, DELTA, reports).scale
+    scale = calibrate(EPSILON, DELTA, reports).scale
     threshold = USUAL + scale * math.log(HOURS / (2 * 0.05))
     rng, counters, answers = stream(0, "live", "sparse_vector", reports, run), np.zeros(VISITORS, int), []
     for hour in range(HOURS):
@@ -261,7 +261,7 @@ def alarms(root: Path, place: int) -> tuple[Drawing, str]:
         f"is at {threshold:,.0f}, and {sum(answers)} hours are reported."
     )
     said = (
-        f"A user may take part in {TAKEN[place]} before being left out: the threshold stands at {threshold:,.0f} users, and "
-        f"{found:.1f} of {len(CROWDED)} crowds are reported on average."
+        f"At a privacy loss of {EPSILON:g} a user may take part in {TAKEN[place]} before being left out: the threshold is "
+        f"{threshold:,.0f} users, and {found:.1f} of {len(CROWDED)} crowds are reported on average."
     )
     return drawing, said
