@@ -56,10 +56,10 @@ def blocks() -> Drawing:
     drawing.box(8, 152, 11, 11, "ours")
     drawing.text(24, 162, f"the sum of step {READ} reads {len(chosen)} blocks: {sizes}", "small")
     drawing.box(8, 171, 11, 11, "outline")
-    drawing.text(24, 181, f"element {ELEMENT} is in {n_held} blocks: that many sums move with it", "small")
+    drawing.text(24, 181, f"reading {ELEMENT} is in {n_held} blocks: only their sums change with it", "small")
     drawing.says = (
-        f"Blocks of 1, 2, 4, 8 and 16 elements over {STEPS} steps. The running sum of step {READ} reads the blocks "
-        f"{' and '.join(f'{first} to {last}' for first, last in chosen)}. Element {ELEMENT} is in {n_held} blocks."
+        f"Blocks of 1, 2, 4, 8 and 16 readings over {STEPS} steps. The running sum of step {READ} reads the blocks "
+        f"{' and '.join(f'{first} to {last}' for first, last in chosen)}. Reading {ELEMENT} is in {n_held} blocks."
     )
     return drawing
 
