@@ -140,7 +140,7 @@ def main() -> None:
         f"{name}: {compared[f'{name}_agrees'].sum():g} of {compared[name].count()}"
         for name in ("each", "joint", "survivors", "listed", "found")
     )
-    measure.table("search_truth", found.round(4))
+    measure.write("search_truth", found.round(4), "make searches")
     wrong = f"lost {compared.lost.mean():.4f}, false {found['false'].mean():.3f} a run"
     print(f"{agree}; {wrong}; {time.process_time() - started:.0f} s")
 
