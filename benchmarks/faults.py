@@ -52,6 +52,7 @@ def checkout(folder: Path, words: str) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for part in ("lib", "data"):
         shutil.copytree(REPOSITORY / part, folder / part, ignore=ignored, dirs_exist_ok=True)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", folder / "lib"], check=True)  # as set-up leaves it
     for name in ("requirements.lock", "CITATION.cff"):
         shutil.copy(REPOSITORY / name, folder)
     return toy.book(folder, words)
