@@ -41,7 +41,7 @@ def test_everything_that_is_drawn_is_shown_once():
 def test_the_picture_of_blocks_reads_those_of_the_binary_digits():
     said = pictures.PICTURES["blocks"]().says
     assert "step 13 reads the blocks 1 to 8 and 9 to 12 and 13 to 13." in said
-    assert "Element 6 is in 3 blocks." in said  # 5 to 6, 1 to 8, 1 to 16
+    assert "Reading 6 is in 3 blocks." in said  # 5 to 6, 1 to 8, 1 to 16
 
 
 @pytest.mark.parametrize("name", pictures.PICTURES)
