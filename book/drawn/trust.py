@@ -26,7 +26,7 @@ def trust() -> Drawing:
     drawing = Drawing("Where the noise is added", "", 254)
     error = errors()
     lanes = {
-        "local": ("nobody is trusted", f"± {error['local']:.0f} users", "every user"),
+        "local": ("nobody", f"± {error['local']:.0f} users", "every user"),
         "shuffled": ("a shuffler, which sees no names; δ = 10⁻⁶", f"± {error['shuffled']:.1f} users", "users, a little"),
         "central": ("a server, which sees all data", f"± {error['central']:.1f} users", "the server, once"),
     }

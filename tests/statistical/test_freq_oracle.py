@@ -62,9 +62,7 @@ def likely(observed, law, other):
 def test_both_paths_have_the_exact_law_of_a_tiny_sketch(path, monkeypatch):
     for name in ("_AT_ONCE", "_DEALT"):
         monkeypatch.setattr(count_sketch, name, 2)  # a block of the simulation is one row, so there are two
-    monkeypatch.setattr(
-        count_sketch, "_BINOMIAL", 0 if path == "groups" else 100
-    )  # columns are dealt so, whichever is cheaper
+    monkeypatch.setattr(count_sketch, "_BINOMIAL", 0 if path == "groups" else 100)  # whichever way is cheaper
     oracle = FreqOracle(MultiplyShift.draw(2, 2, stream(0, "hashes")), 2.0)
     public, private = stream(0, path, "slots"), stream(0, path, "noise")
     users = np.repeat(KEYS, COUNTS)
