@@ -138,16 +138,18 @@ def test_a_bundle_is_one_zip_whose_bytes_the_result_decides(tmp_path, monkeypatc
         assert words in inside["README.txt"].decode()
 
 
-def test_in_a_printed_column_names_beside_lines_become_a_legend_that_tells_two_grey_lines_apart():
-    token = COLUMN.set("some-figure")
+def test_in_a_printed_column_names_beside_lines_become_a_legend_that_tells_grey_lines_apart():
+    """Also under names that no line bears: the line of that colour that ends there."""
+    token, ends = COLUMN.set("some-figure"), {"s": 0.0, "D": 1.0, "dashed": 2.0, "dotted": 3.0, "black": 4.0}
     try:
         figure, ax = canvas()
-        for place, marker in enumerate("sD"):
-            ax.plot([1, 2], [place, place], marker, label=marker, color="0.5")
-        names_beside(ax, {"s": 0.0, "D": 1.0, "beside": 2.0}, dict.fromkeys(("s", "D", "beside"), "0.5"))
+        for place, (marker, dashes) in enumerate([("s", ""), ("D", ""), ("v", "--"), ("^", ":")]):
+            ax.plot([1, 2], [9, place], marker + dashes, label=marker, color="0.5")
+        names_beside(ax, ends, dict.fromkeys(ends, "0.5") | {"black": "black"})
     finally:
         COLUMN.reset(token)
-    assert [handle.get_marker() for handle in figure.named.values()] == ["None", "D", "s"], "highest first"
+    looks = [(handle.get_marker(), handle.get_linestyle()) for handle in figure.named.values()]
+    assert looks == [("None", "-"), ("^", ":"), ("v", "--"), ("D", "None"), ("s", "None")], "highest first"
 
 
 def test_every_printed_figure_has_its_width_embedded_fonts_and_letters_of_a_printed_size_inside_the_page(built_book):

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib as mpl
 import numpy as np
 from IPython.core.getipython import get_ipython
+from matplotlib.colors import same_color
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from scipy import special
@@ -126,10 +127,14 @@ def headline(figure: Canvas, message: str) -> None:
 def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
     """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is."""
     if COLUMN.get():
-        drawn = {line.get_label(): line for line in ax.lines}  # with their markers: two may be grey
+        named = {line.get_label(): line for line in ax.lines}  # with their dashes and markers: two may be grey
+        others = [line for line in ax.lines if line.get_label() not in ends]  # of another name: known by colour and end
         order = sorted(ends, key=lambda name: -ends[name])
-        named = {name: drawn.get(name) or Line2D([], [], color=colours[name]) for name in order}
-        ax.figure.named = getattr(ax.figure, "named", {}) | named
+        for name in order:
+            alike = [line for line in others if same_color(line.get_color(), colours[name])]
+            near = min(alike, key=lambda line: abs(line.get_ydata()[-1] - ends[name]), default=None)
+            named.setdefault(name, near or Line2D([], [], color=colours[name]))
+        ax.figure.named = getattr(ax.figure, "named", {}) | {name: named[name] for name in order}
         return
     scale = ax.yaxis.get_transform().transform
     low, high = scale(np.array(ax.get_ylim()))
