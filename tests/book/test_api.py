@@ -11,6 +11,7 @@ from sphinx.util.inventory import InventoryFile
 
 from evolvingdp.book.rendering import api
 from evolvingdp.continual_mean import Blocks
+from evolvingdp.core.noise import Noise
 from evolvingdp.evolving import heavy_simulation, protocol, thresh_simulation
 from evolvingdp.evolving.rivals import once, reserve
 from support import REPOSITORY
@@ -66,6 +67,7 @@ def test_an_entry_by_the_way_says_in_code_what_it_takes():
     long = api._call("continual_mean.Blocks", Blocks).splitlines()
     assert long[0].startswith("    Blocks(n_users, samples_per_user, epsilon, delta=0.0,")
     assert max(map(len, long)) <= 88
+    assert api._call("noise.Noise", Noise) == "", "a protocol, which nobody makes"
 
 
 def test_a_page_shows_a_class_whole_and_one_by_the_way_in_a_sentence(built_book):

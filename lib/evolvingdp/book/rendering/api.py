@@ -39,11 +39,12 @@ def _read(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: li
 
 
 def _call(name: str, thing: Any) -> str:
-    """What it takes, names and defaults, as a line of code, which adds no words to a page."""
+    """What it takes, names and defaults, as a line of code, which adds no words to a page; a protocol takes nothing."""
     taken = inspect.signature(thing)
     names = [each.replace(annotation=each.empty) for each in taken.parameters.values()]
     call = f"{name.rpartition('.')[2]}{taken.replace(parameters=names, return_annotation=taken.empty)}"
-    return textwrap.indent(textwrap.fill(call, _WIDTH, subsequent_indent="    "), "    ") if names else ""
+    protocol = getattr(thing, "_is_protocol", False)
+    return textwrap.indent(textwrap.fill(call, _WIDTH, subsequent_indent="    "), "    ") if names and not protocol else ""
 
 
 def _plain(app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returned: str | None) -> Any:
