@@ -31,6 +31,17 @@ def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
         run(Job.make(project, TOY, "quick"))
 
 
+def test_a_kernel_that_cannot_start_is_one_line(tmp_path, monkeypatch, capfd, caplog):
+    """On a full disk it dies in a traceback of its own before it says a word."""
+    monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "ipykernel_launcher.py").write_text("raise OSError(28, 'No space left on device')")
+    project = Project(toy.write(tmp_path, "1"))
+    with pytest.raises(NotebookError, match=rf"^{TOY} could not be executed: its kernel did not start, .*room$"):
+        run(Job.make(project, TOY, "quick"))
+    assert (*capfd.readouterr(), caplog.text) == ("", "", "")
+
+
 def cut(prefix: Path, *sources: str) -> list[Path]:
     """The compiled files of these modules, which end in their middle, as a full disk leaves them."""
     found = [

@@ -9,10 +9,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import logging
 import os
 import re
 import reprlib
 import shutil
+import subprocess
 import tempfile
 import time
 import warnings
@@ -20,7 +22,7 @@ from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,7 @@ ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MK
 # time of a notebook that makes many.
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 _START = 600  # seconds that a kernel may take to start, on a machine that does much else
+_UNSTARTED = "its kernel did not start, as where a disk is full or memory short; the same command goes on when there is room"
 _LONGEST_SOCKET = 103  # characters of the name of a socket that is a file, on the system that takes fewest
 
 
@@ -235,10 +238,13 @@ def run(job: Job) -> float:
 def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.NotebookNode:
     import nbformat
     import papermill
+    from jupyter_client.manager import AsyncKernelManager
     from traitlets.config import Config
 
     from evolvingdp.book.result import RESULTS
 
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # of a kernel that dies the error tells, once
+    start = partialmethod(AsyncKernelManager.start_kernel, stderr=subprocess.DEVNULL)
     output = folder / "executed.ipynb"
     parameters = job.params.as_json() | {"seed": job.seed}
     try:
@@ -259,6 +265,7 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
                 cwd=str(work),
                 extra_arguments=["--IPKernelApp.log_level=50"],
                 config=Config({"ConnectionFileMixin": _by_files(Path(sockets))}),
+                kernel_manager_class=type("Quiet", (AsyncKernelManager,), {"start_kernel": start}),
             )
     except papermill.PapermillExecutionError as error:
         if error.ename == "TableError":  # which says all in a line
@@ -270,7 +277,8 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
             raise NotebookError(f"{job.notebook} stopped in cell {error.exec_count}: {error.evalue}") from None
         raise NotebookError(f"{job.notebook} failed in cell {error.exec_count}:\n{error}") from None
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
-        raise NotebookError(f"{job.notebook} could not be executed: {bytecode.mended() or repr(error)}") from error
+        told = _UNSTARTED if "Kernel died before" in str(error) else getattr(error, "strerror", None) or repr(error)
+        raise NotebookError(f"{job.notebook} could not be executed: {bytecode.mended() or told}") from error
     return nbformat.read(output, as_version=4)
 
 
