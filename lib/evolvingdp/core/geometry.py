@@ -37,11 +37,11 @@ class Geometry:
         if self.dimension > 2 and any(self.order % part == 0 for part in range(2, math.isqrt(self.order) + 1)):
             raise ValueError(f"order must be a prime in {self.dimension} dimensions, got {self.order!r}")
 
-    @property
+    @cached_property
     def points(self) -> int:
         return int((self.order**self.dimension - 1) // (self.order - 1))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """How many reports support a point."""
         return (self.points - 1) // self.order
@@ -51,7 +51,7 @@ class Geometry:
         """How many support both of two."""
         return (self.size - 1) // self.order
 
-    @property
+    @cached_property
     def share(self) -> float:
         """Of the reports, those that support a point."""
         return self.size / self.points

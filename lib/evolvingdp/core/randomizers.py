@@ -31,7 +31,7 @@ def rounded_up(probability: float) -> float:
 
 @checks.draws
 class Support(ABC):
-    """The law of a report that *supports* values: all that errors depend on, whatever is sent.
+    """The law of a report that supports values: all that errors depend on, whatever is sent.
 
     The user's own value with probability `own`, each other one with `other`.
     """
@@ -59,9 +59,9 @@ class Support(ABC):
 
         Holders support their value with probability `own`, others with `other`: their binomials have different variances.
         """
-        held = np.clip(holders, 0, n_reports)
-        variance = held * self.own * (1 - self.own) + (n_reports - held) * self.other * (1 - self.other)
-        return np.asarray(np.sqrt(variance) / self.gain)
+        held, own, other = np.minimum(np.maximum(holders, 0), n_reports), self.own, self.other
+        variance = held * own * (1 - own) + (n_reports - held) * other * (1 - other)
+        return np.asarray(np.sqrt(variance) / (own - other))
 
     def standard_error(self, n_reports: int, held: float = 0.0) -> float:
         """The same of one value, in users; of a rare one unless it is said how many hold it."""

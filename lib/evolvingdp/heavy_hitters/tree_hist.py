@@ -122,7 +122,7 @@ class TreeHist:
         checks.integer_at_least(2, width=self.width)
         checks.probability(leaf_share=self.leaf_share)
 
-    @property
+    @cached_property
     def shares(self) -> tuple[float, ...]:
         """The share of the users who report to each level; they sum to 1."""
         above = self.tree.depth - 1
