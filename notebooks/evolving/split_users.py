@@ -75,11 +75,11 @@ def all_with_reserve(
     reports = np.concatenate(steady).T
 
     def joined(epoch: int, users: NDArray[np.float64]) -> NDArray[np.float64]:
-        found, at = np.zeros(len(users)), epochs[epoch : epoch + 1]
-        for row in np.flatnonzero(users):
-            crew = users[row].astype(np.int64).reshape(1, 1)
-            found[row] = report.estimates(once.draw_sums(report, streams[row], at, crew, rngs[row]), users[row])[0, 1]
-        return found
+        both, crews = sums[epoch].copy(), users.astype(np.int64)
+        for row in np.flatnonzero(crews):
+            at = epochs[epoch : epoch + 1]
+            both[row] += once.draw_sums(report, streams[row], at, crews[row].reshape(1, 1), rngs[row])[0]
+        return report.estimates(both, reports[epoch] + crews)[:, 1]
 
     estimates = reserve.follow(settings, report.estimates(sums, reports)[..., 1], reports, joined)
     return np.apply_along_axis(filled, 0, estimates)

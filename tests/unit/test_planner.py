@@ -719,8 +719,40 @@ def test_a_search_for_users_or_epsilon_draws_no_places_of_changes_and_no_lots_ag
     question, more = Question(periods=52), Question(periods=52, users=200_000, epsilon=2.0)
     once = [settled(of("each user once, changes found afterwards", one), one) for one in (question, more)]
     first, second = local._told(question, once[0], 9), local._told(replace(question, epsilon=2.0), once[0], 9)
-    assert first[1] is second[1]
-    assert local._told(more, once[1], 9)[0].base is first[0].base
+    assert first[2] is second[2]
+    before = local._streams.cache_info().misses
+    local._told(more, once[1], 9)
+    assert local._streams.cache_info().misses == before
+
+
+def test_a_long_horizon_has_stretches_that_are_short_beside_a_change():
+    """Each of one share, and of fewer than 1,000 periods each is one by itself."""
+    for periods, runs in ((900, 3), (10_000, 5)):
+        shares = np.array(
+            [local.moving(Question(periods=periods, changes=4), stream(run, "moves")) for run in range(runs)]
+        ).T
+        for placed, share in zip(local.stretches(shares).T, shares.T, strict=True):
+            begins = np.flatnonzero(np.diff(placed, prepend=-1))
+            assert np.array_equal(np.unique(placed), np.arange(len(begins)))
+            assert np.array_equal(share[begins][placed], share)
+            lengths = np.diff(begins, append=periods)
+            assert lengths.max() == (1 if periods < 1000 else 20)
+            change = np.flatnonzero(np.diff(share))[0] + 1
+            assert (np.bincount(placed)[placed[change - 20 : change + 20]] == 1).all()
+
+
+@pytest.mark.parametrize(("name", "users"), [("changes found as they come", 10**5), ("a reserve", 10**8)])
+def test_stretches_have_the_error_of_their_periods(monkeypatch, name, users):
+    question = Question(users=users, periods=2000)
+    method = next(one for one in METHODS if name in one.name and one.trust == "nobody")
+    found = expected(method, question, 60)
+    monkeypatch.setattr(local, "stretches", lambda shares: np.arange(len(shares))[:, None] + np.zeros(shares.shape, int))
+    monkeypatch.setattr(local, "_dealt", local._dealt.__wrapped__)
+    monkeypatch.setattr(local, "_told", local._told.__wrapped__)
+    exact = expected(method, question, 60)
+    assert found.standard_error != exact.standard_error
+    assert found.standard_error == pytest.approx(exact.standard_error, abs=4 * math.hypot(found.own_error, exact.own_error))
+    assert math.hypot(found.own_error, exact.own_error) < 0.06 * exact.standard_error
 
 
 def test_a_search_lists_words_from_where_it_is_said_to_find_them_and_hardly_any_that_nobody_holds():

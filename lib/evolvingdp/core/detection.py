@@ -260,13 +260,20 @@ def detect(
 
 
 def detect_many(
-    estimates: Array, reports: Array, variance: ArrayLike | Report, *, false_alarm: float = 0.05, online: bool = False
+    estimates: Array,
+    reports: Array,
+    variance: ArrayLike | Report,
+    *,
+    false_alarm: float = 0.05,
+    online: bool = False,
+    horizon: int | None = None,
 ) -> Fit:
-    """What `detect` makes of each column of `estimates`, (T, series), by itself, from as many `reports`: of that shape."""
+    """What `detect` makes of each column of `estimates`, (T, series), by itself, from as many `reports`: of that shape; with
+    the `penalty` of so long a `horizon`, T unless given."""
     told, counted = estimates[..., None], np.asarray(reports, dtype=float)
     given = variance if isinstance(variance, Report) else np.asarray(variance, dtype=float)[..., None]
     known = given if isinstance(given, Report) else np.broadcast_to(given, told.shape)
-    fit = _fit(told, counted, known, None, false_alarm, online)
+    fit = _fit(told, counted, known, None, false_alarm, online, horizon)
     return Fit(fit.estimates[..., 0], fit.starts, fit.reports, fit.explained)
 
 
@@ -286,39 +293,47 @@ def _fit(
     words: NDArray[np.int64] | None,
     false_alarm: float,
     online: bool,
+    horizon: int | None = None,
 ) -> Fit:
     """Of series, (T, series, n_words), from counted (T, series) reports."""
     if online:
-        horizon, series, n_words = table.shape
-        watch, found = Watch(horizon, n_words, words, false_alarm, series), []
+        epochs, series, n_words = table.shape
+        watch, found = Watch(horizon or epochs, n_words, words, false_alarm, series), []
         for epoch, (told, many) in enumerate(zip(table, counted, strict=True)):
             watch.tell(told, many, variance if isinstance(variance, Report) else variance[epoch])
             found.append((watch.estimate, watch.start, watch.reports, watch.explained))
         return Fit(*(np.array(each) for each in zip(*found, strict=True)))
     told, looked = np.where(counted[..., None] > 0, table, 0.0), table.shape[2] if words is None else len(words)
     curve, weights = _weighed(variance, counted, np.ones_like(told), looked)
-    fit = _divided(told, counted, curve, weights, words, false_alarm)
+    search = partial(_divided, told, counted, words=words, false_alarm=false_alarm, horizon=horizon or len(told))
+    fit = search(curve, weights)
     curve, again = _weighed(variance, counted, np.nan_to_num(fit.estimates, nan=1.0), looked)
-    return fit if np.array_equal(again, weights) else _divided(told, counted, curve, again, words, false_alarm)
+    return fit if np.array_equal(again, weights) else search(curve, again)
 
 
 def _divided(
-    told: Array, counted: Array, curve: Curve, weights: Array, words: NDArray[np.int64] | None, false_alarm: float
+    told: Array,
+    counted: Array,
+    curve: Curve,
+    weights: Array,
+    words: NDArray[np.int64] | None,
+    false_alarm: float,
+    horizon: int,
 ) -> Fit:
     """In hindsight, by the best divisions with these weights."""
-    (horizon, series, _), columns = told.shape, slice(None) if words is None else words
+    (epochs, series, _), columns = told.shape, slice(None) if words is None else words
     looked = told[..., columns]
     search = Search(horizon, series, looked.shape[2], penalty(horizon, looked.shape[2], false_alarm), curve)
     begins = np.array([search.push(*each) for each in zip(looked, weights[..., columns], strict=True)])
     explained = search.residuals <= _unexplained(np.count_nonzero(counted, axis=0) * looked.shape[2])
     fitted, among = np.where(counted[..., None] > 0, told, np.nan), counted.copy()
-    starts = np.repeat(np.arange(horizon)[:, None], series, axis=1)
+    starts = np.repeat(np.arange(epochs)[:, None], series, axis=1)
     for row in np.flatnonzero(explained):
-        end = horizon
+        end = epochs
         while end:
             first = int(begins[end - 1, row])
             part = slice(first, end), row
             held = counted[part].sum()
             fitted[part] = counted[part] @ told[part] / held if held else np.nan
             starts[part], among[part], end = first, held, first
-    return Fit(fitted, starts, among, np.repeat(explained[None], horizon, axis=0))
+    return Fit(fitted, starts, among, np.repeat(explained[None], epochs, axis=0))

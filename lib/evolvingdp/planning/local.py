@@ -1,7 +1,8 @@
 """Means, counts and frequencies of a list that users report themselves, and what of a list is hot now.
 
 A bit is one of two words. Formulas are those of `core.reports` and `evolving`; what depends on where changes are found is
-simulated, exactly, on streams whose changes are at random places. Draws are the same for all users and epsilon.
+simulated on streams whose changes are at random places: exactly below 1,000 periods, and from there on by `stretches` of
+them, whose errors are up to 6 % smaller where nothing changes. Draws are the same for all users and epsilon.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.random import Generator
+from numpy.typing import NDArray
 from scipy.special import digamma, ndtri
 
 from evolvingdp.core import checks
@@ -35,7 +37,8 @@ from evolvingdp.planning.shuffled import Mixed
 
 _FEW_REPORTS = 20  # of an answer
 _DRAWN = 12_000  # periods that a prediction simulates, of all its runs
-_MOST_RUNS, _FEW_RUNS = 250, 5
+_MOST_RUNS, _FEW_RUNS = 250, 10
+_FINE, _COARSE = 32, 500  # `stretches`
 _SEEN = 1.25  # how much larger a change has to be than the lowest threshold
 _NORMAL = ndtri((np.arange(50) + 0.5) / 50)  # a normal error, as so many that are alike
 _NORMAL /= _NORMAL.std()
@@ -62,6 +65,17 @@ def _moving(question: Question, runs: int = 0) -> Array:
     them; 0: of as many as tell a mean over places of changes."""
     runs = runs or (min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)
     return _streams(replace(question, users=1, epsilon=1.0), runs)
+
+
+def stretches(shares: Array) -> NDArray[np.int64]:
+    """The stretch, from 0, that each period is in, (periods, runs) both: of one share, and no longer than a `_FINE`th of its
+    distance from the first or last period with it, nor than a `_COARSE`th of all: a search for changes loses little."""
+    periods, here = len(shares), np.arange(len(shares))[:, None]
+    moves = np.pad(np.diff(shares, axis=0) != 0, ((1, 1), (0, 0)))
+    first = np.maximum.accumulate(np.where(moves[:-1], here, 0), axis=0)
+    last = np.minimum.accumulate(np.where(moves[1:], here, 2 * periods)[::-1], axis=0)[::-1]
+    lengths = np.minimum(np.minimum(here - first, last - here) // _FINE, periods // _COARSE)
+    return np.floor(np.cumsum(1 / np.maximum(1, lengths), axis=0) + 1e-6).astype(np.int64) - 1
 
 
 def averaged(question: Question, of_share: Callable[[Array], Array]) -> float:
@@ -185,23 +199,29 @@ def weight_of_a_period(question: Question, online: bool) -> float:
 
 
 @lru_cache(maxsize=4)
-def _dealt(users: int, periods: int, runs: int) -> tuple[Array, Array]:
-    """How many users report whom a lot deals to periods, and a number each for what they tell, (periods, runs) both. They
-    are from the same uniform numbers for all users, and the same for all epsilon: it is not by chance that more help."""
-    uniform, left = stream(0, "planner", "reports").random((2, runs, periods)).T, np.full(runs, float(users))
-    reports = np.empty((periods, runs))
-    for lot, chance in enumerate(1 / np.arange(periods, 0, -1)):
-        reports[lot] = binomial_quantile(uniform[lot, :, 0], left, chance)
-        left = left - reports[lot]
-    return reports, uniform[..., 1]
+def _dealt(users: int, alike: Question, runs: int) -> tuple[NDArray[np.int64], Array, Array, Array]:
+    """Of so many streams the stretches, (periods, runs), and of each its share, how many users report whom a lot deals to
+    it, and a number for what they tell, (stretches, runs) each. They are from the same uniform numbers for all users, and
+    the same for all epsilon: it is not by chance that more help."""
+    moves = _streams(alike, runs).T
+    placed = stretches(moves)
+    shares, lengths = np.zeros((2, placed.max() + 1, runs))
+    np.put_along_axis(shares, placed, moves, axis=0)
+    np.add.at(lengths, (placed, np.arange(runs)), 1)
+    uniform, left = stream(0, "planner", "reports").random((2, *shares.shape[::-1])).T, np.full(runs, float(users))
+    reports = np.empty(shares.shape)
+    for place, chance in enumerate(lengths / np.maximum(1, np.cumsum(lengths[::-1], axis=0)[::-1])):
+        reports[place] = binomial_quantile(uniform[place, :, 0], left, chance)
+        left = left - reports[place]
+    return placed, shares, reports, uniform[..., 1]
 
 
 @lru_cache(maxsize=4)
-def _told(question: Question, settings: Once, runs: int) -> tuple[Array, Array, Array]:
-    """Of so many streams (0: as many as there is time for) shares, reports and what they tell, (periods, runs) each."""
+def _told(question: Question, settings: Once, runs: int) -> tuple[NDArray[np.int64], Array, Array, Array]:
+    """Of so many streams (0: as many as there is time for) the same, with what is told in each stretch."""
     runs = runs or min(_MOST_RUNS, max(_FEW_RUNS, _DRAWN // question.periods))
-    shares, (reports, uniform) = _moving(question, runs).T, _dealt(settings.n_users, question.periods, runs)
-    return shares, reports, _estimates(settings.report, uniform, reports, shares)
+    placed, shares, reports, uniform = _dealt(settings.n_users, replace(question, users=1, epsilon=1.0), runs)
+    return placed, shares, reports, _estimates(settings.report, uniform, reports, shares)
 
 
 def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) -> Array:
@@ -212,16 +232,18 @@ def _estimates(report: Report, uniform: Array, reports: Array, shares: Array) ->
 
 def _watched_expected(question: Question, settings: Once, streams: int = 0, online: bool = False) -> Expected:
     """A bit, or one word, in whose series changes are looked for."""
-    shares, reports, told = _told(question, settings, streams)
-    fit = detect_many(told, reports, settings.report, online=online)
-    return _followed(question, fit.estimates, shares, online)
+    placed, shares, reports, told = _told(question, settings, streams)
+    fit = detect_many(told, reports, settings.report, online=online, horizon=question.periods)
+    return _followed(question, fit.estimates, shares, placed, online)
 
 
-def _followed(question: Question, estimates: Array, shares: Array, online: bool = True) -> Expected:
+def _followed(
+    question: Question, estimates: Array, shares: Array, placed: NDArray[np.int64], online: bool = True
+) -> Expected:
     """Those of a mean are clipped, and none is missing, as `follow` has them; a window has the mean of its periods."""
     mean = question.statistic == "mean"
-    found = np.clip([filled(one) for one in estimates.T], 0, 1) if mean else np.nan_to_num(estimates.T)
-    sums = np.cumsum(np.pad(found - shares.T, ((0, 0), (1, 0))), axis=1)
+    found = np.clip([filled(one) for one in estimates.T], 0, 1).T if mean else np.nan_to_num(estimates)
+    sums = np.cumsum(np.pad(np.take_along_axis(found - shares, placed, axis=0).T, ((0, 0), (1, 0))), axis=1)
     errors = (sums[:, question.pooled :] - sums[:, : -question.pooled]) / question.pooled
     note = "the mean of the periods' answers" if question.pooled > 1 else ""
     return summed_up(question, errors, weight_of_a_period(question, online), note)
@@ -229,13 +251,15 @@ def _followed(question: Question, estimates: Array, shares: Array, online: bool 
 
 def _called_expected(question: Question, settings: Reserve, streams: int = 0) -> Expected:
     """Of crews that are called, in all runs at once."""
-    shares, reports, told = _told(question, settings.once, streams)
+    placed, shares, reports, told = _told(question, settings.once, streams)
     uniform, report = stream(0, "planner", "crews").random(shares.shape), settings.report
 
-    def joined(period: int, users: Array) -> Array:
-        return _estimates(report, uniform[period], users, shares[period])
+    def joined(place: int, users: Array) -> Array:
+        more = np.nan_to_num(_estimates(report, uniform[place], users, shares[place]))
+        both = np.nan_to_num(told[place]) * reports[place] + more * users
+        return np.asarray(both / np.maximum(1, reports[place] + users))
 
-    return _followed(question, reserve.follow(settings, told, reports, joined), shares)
+    return _followed(question, reserve.follow(settings, told, reports, joined), shares, placed)
 
 
 def cut(question: Question, settings: Once, reports: Array | int) -> Array:

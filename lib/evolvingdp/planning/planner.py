@@ -123,7 +123,7 @@ def _work(method: Method, question: Question) -> float:
     """Milliseconds of a processor that a prediction takes, about, and on any machine the same."""
     search = 12 * max(1, question.length - 3)  # the more letters, the more trees
     words = {"words": search, "hot": 70 if method.trust == "curator" else 10}.get(question.statistic, 1)
-    return words + 200 * (method.trust == "shuffler") + method.simulated * (30 + question.periods / 5)
+    return words + 200 * (method.trust == "shuffler") + method.simulated * 15 * math.log(question.periods)
 
 
 def reach(question: Question, error: float, work: float = 800) -> list[Reached]:

@@ -121,17 +121,15 @@ def follow(
     reports: NDArray[Any],
     joined: Callable[[int, NDArray[np.float64]], NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Estimates of the watched word in all epochs, (horizon, series), of series that are watched together, and each by
-    itself: `told` by the steady `reports` of each epoch, (horizon, series) each, and, where a crew is called, by
-    joined(epoch, users), (series,), of so many more users of each series."""
-    watch, crews = Watch(len(told), 1, series=told.shape[1]), Crews(settings.parts[1:], told.shape[1])
+    """Estimates of the watched word in all epochs, (epochs, series), of series that are watched together, and each by
+    itself: `told` by the steady `reports` of each epoch, (epochs, series) each, and, where a crew is called, by all of its
+    reports, joined(epoch, users), (series,), of so many more users of each series."""
+    watch, crews = Watch(settings.horizon, 1, series=told.shape[1]), Crews(settings.parts[1:], told.shape[1])
     found = np.empty(told.shape)
     for epoch, (one, many) in enumerate(zip(told, reports, strict=True)):
         watch.tell(one[:, None], many, settings.report)
         if (more := crews.call(watch)).any():
-            both = np.nan_to_num(one) * many + np.nan_to_num(joined(epoch, more)) * more
-            with np.errstate(invalid="ignore"):
-                watch.tell((both / (many + more))[:, None], many + more, settings.report, again=True)
+            watch.tell(joined(epoch, more)[:, None], many + more, settings.report, again=True)
         found[epoch] = watch.estimate[:, 0]
     return found
 
