@@ -24,9 +24,9 @@ is off from it by range sqrt(1 / U - 1 / t) / 2 on average, and from the law's m
 **State** is secret and belongs to the settings that started it, others refuse it.  A step changes nothing that it was given;
 a state that goes on twice repeats its noise: go on once.
 
-**Source.** `batch` 1 and `branching` 2: Algorithm 2 of George et al. (2022).  To stop who would move the output too far is
-individual accounting, with Gaussian noise that of Koskela, Tobaben and Honkela (2023).  The rest is ours; filters as in
-`prefix_sums`.
+**Source.** With `batch` 1 and `branching` 2 Algorithm 2 of George et al. (2022).  To stop who would move the output too
+far is individual accounting, with Gaussian noise that of Koskela, Tobaben and Honkela (2023).  The rest is ours; filters as
+in `prefix_sums`.
 """
 
 from __future__ import annotations

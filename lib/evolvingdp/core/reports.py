@@ -1,6 +1,6 @@
 """One report of one of `n_values` values: what a user sends, what the server adds up, and with what error it is read.
 
-**Computes** estimates of how often each value of a list is held, from one report of each user. A report *supports* values:
+**Computes** estimates of how often each value of a list is held, from one report of each user. A report supports values:
 the user's own with probability `own`, each other with probability `other`. That is all that an error depends on, so that all
 kinds of reports are chosen between by two numbers:
 

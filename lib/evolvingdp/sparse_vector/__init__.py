@@ -1,4 +1,4 @@
-"""Kaplan, Mansour and Stemmer (2020), The sparse vector technique, revisited, and what one would do without it."""
+"""Kaplan, Mansour and Stemmer (2021), The sparse vector technique, revisited, and what one would do without it."""
 
 from evolvingdp.sparse_vector.above_threshold import AboveThreshold, best_threshold
 from evolvingdp.sparse_vector.calibration import Calibration, calibrate
