@@ -23,6 +23,7 @@ from pypdfium2 import PdfDocument, raw
 from drawn import titles
 from evolvingdp.book import bundle, citing, latex
 from evolvingdp.book.checkout import Project
+from evolvingdp.book.printed import _fitted
 from evolvingdp.book.rendering.ext import Linked
 from evolvingdp.book.result import Figure
 from evolvingdp.book.style import COLUMN, INCHES, LETTERS, canvas, house, names_beside
@@ -150,6 +151,25 @@ def test_in_a_printed_column_names_beside_lines_become_a_legend_that_tells_grey_
         COLUMN.reset(token)
     looks = [(handle.get_marker(), handle.get_linestyle()) for handle in figure.named.values()]
     assert looks == [("None", "-"), ("^", ":"), ("v", "--"), ("D", "None"), ("s", "None")], "highest first"
+
+
+def test_beside_a_line_whose_colour_another_one_has_stands_its_marker():
+    _, ax = canvas()
+    for place, (name, marker) in enumerate({"first": "s", "second": "D"}.items()):
+        ax.plot([1, 2], [9, place], marker, label=name, color="0.5")
+    names_beside(ax, {"first": 0.0, "second": 1.0, "alone": 3.0}, {"first": "0.5", "second": "0.5", "alone": "black"})
+    assert [text.get_text() for text in ax.texts] == ["■ first", "◆ second", "alone"]
+
+
+def test_in_a_printed_column_lines_of_two_panels_that_look_alike_have_one_entry():
+    figure, (first, second) = canvas(columns=2)
+    for ax, name in ((first, "k = 1"), (second, "groups A")):
+        ax.plot([1, 2], "o--", color="red", label=name)
+    second.plot([2, 1], "o-", color="red", label="groups B")
+    for ax in (first, second):
+        ax.legend()
+    (legend,) = _fitted(figure).legends
+    assert [text.get_text() for text in legend.texts] == ["k = 1; groups A", "groups B"]
 
 
 def test_every_printed_figure_has_its_width_embedded_fonts_and_letters_of_a_printed_size_inside_the_page(built_book):

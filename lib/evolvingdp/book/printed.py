@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 from IPython.core.getipython import get_ipython
 from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from evolvingdp.book import style
@@ -51,7 +52,7 @@ def _fitted(figure: Canvas) -> Canvas:
     for legend in legends:
         shown |= dict(zip((text.get_text() for text in legend.texts), legend.legend_handles, strict=True))
         legend.remove()
-    shown |= getattr(figure, "named", {})
+    shown = _together(shown | getattr(figure, "named", {}))
     wide, high = figure.get_size_inches()
     if shown:
         columns = 1 if max(map(len, shown)) > LONG else 2
@@ -69,6 +70,15 @@ def _fitted(figure: Canvas) -> Canvas:
             ax.tick_params(axis="x", which="both", labelrotation=45)
     figure.set_size_inches(wide, high)
     return figure
+
+
+def _together(shown: dict[str, Any]) -> dict[str, Any]:
+    """The legend's handles, by names: lines of several panels that look alike have one entry, with all of their names."""
+    alike: dict[Any, list[str]] = {}
+    for name, handle in shown.items():
+        look = (str(handle.get_color()), handle.get_linestyle(), handle.get_marker()) if isinstance(handle, Line2D) else name
+        alike.setdefault(look, []).append(name)
+    return {textwrap.fill("; ".join(names), WIDEST + LONG): shown[names[0]] for names in alike.values()}
 
 
 def _touch(ax: Any, wide: float) -> bool:

@@ -30,6 +30,7 @@ INKS = ("#0b5394", "#a8430a", "#6a1b9a", "#1b6e35", "#b0125b", "#555555")  # of 
 TRUTH = "black"
 THEORY: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
 MARKERS = "osD^vPX*"
+_GLYPHS = dict(zip(MARKERS, map("{} ".format, "●■◆▲▼✚✖★"), strict=True))  # their letters
 
 _SETTINGS: Any = {
     "axes.grid": True,
@@ -125,17 +126,20 @@ def headline(figure: Canvas, message: str) -> None:
 
 
 def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
-    """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is."""
+    """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is. A line
+    whose colour another one has, too, is named with its marker."""
+    named = {line.get_label(): line for line in ax.lines}
+    others = [line for line in ax.lines if line.get_label() not in ends]  # of another name: known by colour and end
+    for name in ends:
+        alike = [line for line in others if same_color(line.get_color(), colours[name])]
+        near = min(alike, key=lambda line: abs(line.get_ydata()[-1] - ends[name]), default=None)
+        named.setdefault(name, near or Line2D([], [], color=colours[name]))
     if COLUMN.get():
-        named = {line.get_label(): line for line in ax.lines}  # with their dashes and markers: two may be grey
-        others = [line for line in ax.lines if line.get_label() not in ends]  # of another name: known by colour and end
         order = sorted(ends, key=lambda name: -ends[name])
-        for name in order:
-            alike = [line for line in others if same_color(line.get_color(), colours[name])]
-            near = min(alike, key=lambda line: abs(line.get_ydata()[-1] - ends[name]), default=None)
-            named.setdefault(name, near or Line2D([], [], color=colours[name]))
         ax.figure.named = getattr(ax.figure, "named", {}) | {name: named[name] for name in order}
         return
+    inks = [colours[name] for name in ends]
+    marks = {name: _GLYPHS.get(named[name].get_marker(), "") for name in ends if inks.count(colours[name]) > 1}
     scale = ax.yaxis.get_transform().transform
     low, high = scale(np.array(ax.get_ylim()))
     order = sorted(ends, key=lambda name: ends[name])
@@ -147,5 +151,5 @@ def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "sma
     spots = apart + np.minimum(np.maximum.accumulate(wanted - apart), highest)
     for name, spot in zip(order, spots, strict=True):
         place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
-        text = ax.annotate(name, (1.03, spot), color=colours[name], fontsize=size, **place)
+        text = ax.annotate(marks.get(name, "") + name, (1.03, spot), color=colours[name], fontsize=size, **place)
         text.set_in_layout(not beyond)
