@@ -39,7 +39,7 @@ def dots(axes: Any, rungs: pd.DataFrame, datasets: list[str], protocols: list[st
                 f"{row.f1:.3f}", (end, y), (6, 0), textcoords="offset points", va="center", fontsize="small", color=colour
             )
         ax.set(xscale="log", xlim=(1.2, 0.15 * LEAST), title=dataset.capitalize(), xlabel="F1 (better →)")
-        ax.xaxis.set_major_locator(LogLocator(10))
+        ax.xaxis.set_major_locator(LogLocator(10, numticks=9))  # of a column, too
         ax.xaxis.set_major_formatter(FuncFormatter(lambda missed, _: f"{1 - missed:g}" if missed >= LEAST / 2 else ""))
         ax.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_yticks(list(place.values()), list(place))
