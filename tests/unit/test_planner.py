@@ -21,9 +21,12 @@ from evolvingdp.book.checkout import params_of
 from evolvingdp.book.cli import main
 from evolvingdp.core import accounting
 from evolvingdp.core.checks import ParameterError
+from evolvingdp.core.detection import detect_many
 from evolvingdp.core.geometry import geometry
 from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
+from evolvingdp.evolving.rivals import reserve
+from evolvingdp.evolving.rivals.reserve import Reserve
 from evolvingdp.heavy_hitters.shuffling import Shuffled
 from evolvingdp.planning import local, planner
 from evolvingdp.planning.answer import CannotServeError, Method
@@ -739,6 +742,23 @@ def test_a_long_horizon_has_stretches_that_are_short_beside_a_change():
             assert lengths.max() == (1 if periods < 1000 else 20)
             change = np.flatnonzero(np.diff(share))[0] + 1
             assert (np.bincount(placed)[placed[change - 20 : change + 20]] == 1).all()
+
+
+@pytest.mark.parametrize("follow", ["hindsight", "online", "reserve"])
+def test_stretches_are_searched_with_the_penalty_of_all_periods(follow):
+    """Of 41 series whose means step up, 0 to .4, the more are seen to, the fewer periods their 20 stretches stand for."""
+    steps = np.linspace(0, 0.4, 41)
+    told, reports = 0.5 + np.repeat([0.0, 1.0], 10)[:, None] * steps, np.full((20, 41), 100.0)
+
+    def seen(periods):
+        settings = Reserve(10**6, periods, 1.0, 0)
+        if follow == "reserve":
+            found = reserve.follow(settings, told, reports, lambda place, _: told[place])
+        else:
+            found = detect_many(told, reports, settings.report, online=follow == "online", horizon=periods).estimates
+        return np.isclose(found[-1], told[-1]).sum()
+
+    assert 41 > seen(20) > seen(10_000) > 1
 
 
 @pytest.mark.parametrize(("name", "users"), [("changes found as they come", 10**5), ("a reserve", 10**8)])
