@@ -343,6 +343,16 @@ def test_a_simulation_tells_the_votes_that_everybody_has_left():
     assert [release.votes_left for release in releases] == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
+def test_simulated_users_vote_no_more_often_than_the_cap():
+    """200 of a million, too few for an update, whose words stay changed."""
+    settings = HeavyThresh(replace(VOTING, n_users=10**6, epoch_length=20_000, vote_cap=3), 6)
+    data = WordStream.make([200, 999_800], LAWS, [[0, 1, 1, 1, 1, 1, 1, 1], [0] * 8], 20_000)
+    trace = heavy_simulation.simulate(settings, data, stream(0, "noise"))
+    assert [release.epoch for release in trace.public if release.updated] == [1]
+    assert trace.yes == [0, *[200] * 3, *[0] * 4]
+    assert trace.votes_cast == [3, 0]
+
+
 def test_the_bound_is_that_of_the_chapter_and_there_is_none_for_a_deviation_that_lemma_9_2_does_not_prove():
     settings = HeavyThresh.tuned(10**6, 64, 10**5, 2.0, 1000, changes=2)
     voting = settings.voting
