@@ -31,13 +31,21 @@ def test_what_the_machine_refuses_a_notebook_is_one_line(tmp_path, monkeypatch):
         run(Job.make(project, TOY, "quick"))
 
 
-def test_a_kernel_that_cannot_start_is_one_line(tmp_path, monkeypatch, capfd, caplog):
-    """On a full disk it dies in a traceback of its own before it says a word."""
+@pytest.mark.parametrize(
+    ("launcher", "said"),
+    [
+        ("raise OSError(28, 'No space left on device')", r"OSError: \[Errno 28\] No space left on device"),
+        ("import none_of_ours", "ModuleNotFoundError: No module named 'none_of_ours'"),
+        ("import os; os._exit(1)", "it said nothing, as where memory is short"),
+    ],
+)
+def test_a_kernel_that_cannot_start_says_its_last_line(launcher, said, tmp_path, monkeypatch, capfd, caplog):
     monkeypatch.setenv("EVOLVINGDP_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (tmp_path / "ipykernel_launcher.py").write_text("raise OSError(28, 'No space left on device')")
+    (tmp_path / "ipykernel_launcher.py").write_text(launcher)
     project = Project(toy.write(tmp_path, "1"))
-    with pytest.raises(NotebookError, match=rf"^{TOY} could not be executed: its kernel did not start, .*room$"):
+    line = rf"^{TOY} could not be executed: its kernel did not start \({said}\); where that is mended, .* goes on$"
+    with pytest.raises(NotebookError, match=line):
         run(Job.make(project, TOY, "quick"))
     assert (*capfd.readouterr(), caplog.text) == ("", "", "")
 

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from multiprocessing import parent_process, resource_tracker
@@ -99,21 +99,6 @@ def pack(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))  # the first time that a zip can hold
     entry.create_system, entry.external_attr = 3, 0o100644 << 16
     archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
-
-
-@contextmanager
-def environment(values: Mapping[str, str]) -> Iterator[None]:
-    """While it is open, these environment variables are set."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))

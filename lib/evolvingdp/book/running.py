@@ -14,7 +14,6 @@ import os
 import re
 import reprlib
 import shutil
-import subprocess
 import tempfile
 import time
 import warnings
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from evolvingdp.book import bytecode, checkout, files
 from evolvingdp.book.checkout import Project
-from evolvingdp.book.files import MACHINE, NotebookError, environment, scratch
+from evolvingdp.book.files import MACHINE, NotebookError, scratch
 from evolvingdp.book.params import Params
 from evolvingdp.core import checks
 from evolvingdp.core.checks import ParameterError
@@ -49,7 +48,6 @@ ONE_CORE = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MK
 # time of a notebook that makes many.
 KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TRIM_THRESHOLD_": str(1 << 30)}
 _START = 600  # seconds that a kernel may take to start, on a machine that does much else
-_UNSTARTED = "its kernel did not start, as where a disk is full or memory short; the same command goes on when there is room"
 _LONGEST_SOCKET = 103  # characters of the name of a socket that is a file, on the system that takes fewest
 
 
@@ -244,17 +242,14 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
     from evolvingdp.book.result import RESULTS
 
     logging.getLogger("papermill").setLevel(logging.CRITICAL)  # of a kernel that dies the error tells, once
-    start = partialmethod(AsyncKernelManager.start_kernel, stderr=subprocess.DEVNULL)
-    output = folder / "executed.ipynb"
+    output, said = folder / "executed.ipynb", folder / "stderr"
     parameters = job.params.as_json() | {"seed": job.seed}
+    places = {RESULTS: str(results), NOTEBOOKS: str(job.project.root / "notebooks")}
+    environment = os.environ | places | ONE_CORE | KEPT_MEMORY | own_settings(folder)
     try:
-        with (
-            environment({RESULTS: str(results), NOTEBOOKS: str(job.project.root / "notebooks")}),
-            environment(ONE_CORE | KEPT_MEMORY | own_settings(folder)),
-            tempfile.TemporaryDirectory() as sockets,
-            warnings.catch_warnings(),
-        ):
+        with said.open("wb") as errors, tempfile.TemporaryDirectory() as sockets, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of papermill's own dependencies; a notebook's warnings stand in its output
+            start = partialmethod(AsyncKernelManager.start_kernel, stderr=errors, env=environment)
             papermill.execute_notebook(
                 str(_template(job, folder)),
                 str(output),
@@ -277,9 +272,15 @@ def _execute(job: Job, folder: Path, work: Path, results: Path) -> nbformat.Note
             raise NotebookError(f"{job.notebook} stopped in cell {error.exec_count}: {error.evalue}") from None
         raise NotebookError(f"{job.notebook} failed in cell {error.exec_count}:\n{error}") from None
     except Exception as error:  # the kernel died, or papermill could not start it: a failed notebook all the same
-        told = _UNSTARTED if "Kernel died before" in str(error) else getattr(error, "strerror", None) or repr(error)
+        told = _unstarted(said) if "Kernel died before" in str(error) else getattr(error, "strerror", None) or repr(error)
         raise NotebookError(f"{job.notebook} could not be executed: {bytecode.mended() or told}") from error
     return nbformat.read(output, as_version=4)
+
+
+def _unstarted(stderr: Path) -> str:
+    """That a kernel did not start, with the last line that it wrote to `stderr`."""
+    last = stderr.read_text(errors="replace").strip().rpartition("\n")[2] or "it said nothing, as where memory is short"
+    return f"its kernel did not start ({last}); where that is mended, the same command goes on"
 
 
 def _template(job: Job, folder: Path) -> Path:
