@@ -13,9 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Canvas
 
 from evolvingdp.book import citing
@@ -26,7 +23,6 @@ from evolvingdp.book.style import INCHES, house
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 150  # of a PNG, and of what SVG and PDF keep as pixels
-_CANVASES: dict[str, Any] = {"svg": FigureCanvasSVG, "pdf": FigureCanvasPdf, "png": FigureCanvasAgg}
 _NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
@@ -79,17 +75,9 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 @house
 def image(canvas: Canvas, kind: str) -> bytes:
-    """`canvas` as a file of the format `kind`.
-
-    `savefig` would draw everything once more before, for the layout, which `_laid_out` has found.
-    """
-    buffer, before, dpi = io.BytesIO(), canvas.canvas, canvas.dpi
-    try:
-        canvas.dpi = _DPI
-        getattr(_CANVASES[kind](canvas), f"print_{kind}")(buffer, metadata=_NO_DATE[kind])
-    finally:
-        canvas.dpi = dpi
-        canvas.set_canvas(before)
+    """`canvas` as a file of the format `kind`."""
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format=kind, dpi=_DPI, metadata=_NO_DATE[kind])
     return buffer.getvalue()
 
 

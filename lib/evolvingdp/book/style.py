@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextvars import ContextVar
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -19,9 +18,6 @@ from matplotlib.lines import Line2D
 from scipy import special
 
 from evolvingdp.book.labels import families
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 PALETTE = (  # 4 : 1 or more on white, so that names may have a line's colour; of like lightness, so that markers differ, too
     "#0173b2", "#b26b00", "#028a63", "#c8381e", "#b04ca0", "#5f4bb6", "#d1407f", "#6f6f6f", "#678300", "#1f86b0",
@@ -72,15 +68,7 @@ def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int 
     return figure, axes if not options.get("squeeze", True) else axes.item() if axes.size == 1 else axes.squeeze()
 
 
-def house(draw: Callable[P, R]) -> Callable[P, R]:
-    """Decorator: whatever `draw` draws or saves has the house style, and nothing outside of it changes."""
-
-    @wraps(draw)
-    def styled(*args: P.args, **kwargs: P.kwargs) -> R:
-        with mpl.rc_context(_SETTINGS):
-            return draw(*args, **kwargs)
-
-    return styled
+house = mpl.rc_context(_SETTINGS)  # decorator: what is drawn or saved has the house style, and nothing outside changes
 
 
 def use() -> None:
