@@ -54,10 +54,10 @@ def build(project: Project) -> Path:
     with scratch(target.parent, ".print-") as folder:
         source = folder / "book.html"
         source.write_text(joined(project), encoding="utf-8")
-        book, numbers = folder / "book.pdf", folder / "numbers.pdf"
-        _print(program, source, book, numbers, entries(project))
+        book = folder / "book.pdf"
+        _print(program, source, book, entries(project))
         with replacing(target) as partial:
-            _finish(project, book, numbers, partial)
+            _finish(project, book, partial)
     return target
 
 
@@ -213,13 +213,13 @@ def _presets(project: Project) -> Iterator[str]:
 
 
 def _contents(book: list[Entry], titles: list[str]) -> str:
-    """The table of contents; its page numbers are empty until the pages are counted."""
+    """The table of contents; its page numbers are as wide as they will be, until the pages are counted."""
     lines = []
     for entry, title in zip(book, titles, strict=True):
         lines += [f'<p class="contents-part">{html.escape(entry.part)}</p>'] if entry.part else []
         lines.append(
             f'<p class="contents-{entry.depth}"><a href="#{entry.slug}">{html.escape(title)}</a>'
-            f'<span class="contents-page" data-page="{entry.slug}"></span></p>'
+            f'<span class="contents-page" data-page="{entry.slug}">000</span></p>'
         )
     return f'<section class="contents" id="contents"><h1>Contents</h1>{"".join(lines)}</section>\n'
 
@@ -228,8 +228,8 @@ _PATIENCE = 600_000  # milliseconds that the whole book may take to load, on a m
 _WIDTH = 718  # of an A4 page between its margins (print.css), in pixels of 1/96 inch; 30 on each side are for broad figures
 
 
-def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[Entry]) -> None:
-    """Print `source` to `book`, and to `numbers` its contents once more, of which only the page numbers are visible."""
+def _print(program: str, source: Path, book: Path, pages: list[Entry]) -> None:
+    """Print `source` to `book`, and again when its contents can say on which page of the first printing each entry is."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         tab = browser.new_page(viewport={"width": _WIDTH, "height": 980})
@@ -244,28 +244,20 @@ def _print(program: str, source: Path, book: Path, numbers: Path, pages: list[En
         cut = tab.evaluate((source.parents[1] / "html" / "_static" / "print.js").read_text(encoding="utf-8"), _WIDTH)
         if cut:
             raise PublishError(f"wider than a page of the PDF: {'; '.join(cut)}")
-        tab.pdf(path=book, prefer_css_page_size=True, print_background=True, outline=True, tagged=True)
+        options: Any = {"prefer_css_page_size": True, "print_background": True, "outline": True, "tagged": True}
+        tab.pdf(path=book, **options)
         with Pdf.open(book) as whole:
             where = {entry.slug: Page(whole.Root.Dests[f"/{entry.slug}"][0]).index + 1 for entry in pages}
-        tab.evaluate(
-            """where => {
-              document.querySelectorAll("[data-page]").forEach(node => node.textContent = where[node.dataset.page]);
-              document.querySelectorAll("article").forEach(node => node.remove());
-              document.documentElement.classList.add("numbers-only");
-            }""",
-            where,
-        )
-        tab.add_style_tag(content="@page { @bottom-center { content: none } }")
-        tab.pdf(path=numbers, prefer_css_page_size=True, tagged=False)
+        spans = "document.querySelectorAll('[data-page]')"
+        tab.evaluate(f"where => {spans}.forEach(node => node.textContent = where[node.dataset.page])", where)
+        tab.pdf(path=book, **options)
         browser.close()
 
 
-def _finish(project: Project, book: Path, numbers: Path, target: Path) -> None:
-    """Stamp the page numbers on the contents, say what the file is, and nothing of the machine that made it."""
+def _finish(project: Project, book: Path, target: Path) -> None:
+    """Say what the file is, and nothing of the machine that made it."""
     settings = _settings(project)
-    with Pdf.open(book) as whole, Pdf.open(numbers) as stamps:
-        for page, stamp in zip(whole.pages, stamps.pages, strict=False):
-            page.add_overlay(stamp, None)
+    with Pdf.open(book) as whole:
         said = {"/Title": settings["title"], "/Author": settings["author"], "/Subject": f"commit {provenance.commit()}"}
         whole.docinfo = whole.make_indirect(Dictionary(said))
         for entry in _bookmarks(whole.Root.Outlines):
