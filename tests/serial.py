@@ -43,7 +43,7 @@ class Serial:
 
     def submit(self, function, notebook, params, seed, *rest, pure):
         self.ran.append((json.dumps(params), seed))
-        outcome = sweeping.Outcome(traceback="the third term diverged") if seed in self.broken else None
+        outcome = "the third term diverged" if seed in self.broken else None
         return Done(outcome or function(notebook, params, seed, *rest))
 
 

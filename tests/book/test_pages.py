@@ -11,7 +11,8 @@ import pytest
 from accessibility import DESKTOP
 
 from browsing import MADE_BY_SPHINX, new_page, opened, ready
-from evolvingdp.book.checkout import Project, metric_of, params_of
+from evolvingdp.book.cell import module_of
+from evolvingdp.book.checkout import Project, params_of
 from evolvingdp.notebooks.audit.verified_privacy import PAPERS
 
 SWEEP_S_OWN = {*["point", "seed", "command", "commit", "version", "library_sha256", "data_sha256", "python", "packages"]}
@@ -80,7 +81,7 @@ def test_figures_are_numbered_captioned_described_and_downloadable(visits, noteb
 
 @pytest.mark.parametrize("notebook", Project().notebooks())
 def test_the_declared_metric_is_one_of_the_values_that_a_run_gives(built_book, notebook):
-    metric = metric_of(notebook)
+    metric = module_of(notebook).METRIC
     values = json.loads((built_book.results / notebook / "values.json").read_text())
     assert isinstance(values[metric.name], float | int)
     assert math.isfinite(values[metric.name])

@@ -94,6 +94,6 @@ def test_a_sweep_runs_a_point_again_whose_file_has_changed_and_no_worker_takes_a
     mine.write_text(mine.read_text().replace("2000,yes,10", "2000,yes,11"))
     assert sweeping._key("streams/two_centuries", params, 0, {}) != key
     for _ in range(2):
-        told = sweeping.one("streams/two_centuries", given, 0, "", {}, wanted).traceback
+        told = sweeping.one("streams/two_centuries", given, 0, "", {}, wanted)
         assert f"this worker differs from the sweep in: {mine}" in told
         mine.unlink(missing_ok=True)

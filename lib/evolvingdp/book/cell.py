@@ -10,16 +10,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from evolvingdp.book.files import notebooks_folder
 from evolvingdp.core.checks import ParameterError
 
 PRESETS = "presets.yaml"
-
-
-def folder() -> Path:
-    """Where the notebooks are; ImportError in an installed package."""
-    import evolvingdp.notebooks
-
-    return Path(evolvingdp.notebooks.__path__[0])
 
 
 def module_of(notebook: str) -> ModuleType:
@@ -29,8 +23,9 @@ def module_of(notebook: str) -> ModuleType:
 
 def beside(notebook: str) -> dict[str, bytes]:
     """What a process without notebooks needs to run `notebook`: all modules and presets, and itself."""
-    files = [*folder().glob("*/*.py"), *folder().glob(f"*/{PRESETS}"), folder() / f"{notebook}.ipynb"]
-    return {path.relative_to(folder()).as_posix(): path.read_bytes() for path in files}
+    folder = notebooks_folder()
+    files = [*folder.glob("*/*.py"), *folder.glob(f"*/{PRESETS}"), folder / f"{notebook}.ipynb"]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def install(files: dict[str, bytes], into: Path) -> None:
@@ -45,7 +40,7 @@ def install(files: dict[str, bytes], into: Path) -> None:
 
 def has_check(notebook: str) -> bool:
     """Whether the module has a function `check`: where it has none, nothing need be imported."""
-    path = folder() / f"{notebook}.py"
+    path = notebooks_folder() / f"{notebook}.py"
     return path.is_file() and re.search(r"^def check\(", path.read_text(), re.MULTILINE) is not None
 
 

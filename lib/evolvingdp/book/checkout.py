@@ -23,7 +23,7 @@ import yaml
 
 from evolvingdp.book import cell, params
 from evolvingdp.book.files import LIBRARY, REPOSITORY, checkout, notebooks_folder
-from evolvingdp.book.params import Metric, Params
+from evolvingdp.book.params import Params
 from evolvingdp.book.result import Result
 from evolvingdp.core.checks import ParameterError
 from evolvingdp.core.tables import DATA
@@ -103,12 +103,6 @@ def _files(node: object) -> list[str]:
 def params_of(notebook: str) -> type[Params]:
     """The model of the parameters of `notebook` in the checkout."""
     return Project(notebooks_folder().parent).params(notebook)
-
-
-def metric_of(notebook: str) -> Metric:
-    """What a reader asks for first of the values of `notebook`."""
-    metric: Metric = cell.module_of(notebook).METRIC
-    return metric
 
 
 def run_of(notebook: str) -> Callable[[Params, int], Result]:

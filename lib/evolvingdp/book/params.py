@@ -34,6 +34,7 @@ from typing import Any, ClassVar, Self
 import yaml
 
 from evolvingdp.book import cell
+from evolvingdp.book.files import notebooks_folder
 from evolvingdp.core.checks import ParameterError
 
 _KINDS = {"int": "an integer", "float": "a number", "str": "a text"}
@@ -292,7 +293,7 @@ def read(notebook: str, path: Path) -> type[Params]:
 def parameters(module: ModuleType, namespace: dict[str, Any]) -> Params:
     """The checked parameters of the notebook beside which `module` stands, from its `globals()`; raises ParameterError."""
     notebook = module.__name__.removeprefix("evolvingdp.notebooks.").replace(".", "/")
-    return read(notebook, cell.folder() / f"{notebook}.ipynb").from_namespace(namespace)
+    return read(notebook, notebooks_folder() / f"{notebook}.ipynb").from_namespace(namespace)
 
 
 def _lines(source: str) -> Iterator[Parameter]:

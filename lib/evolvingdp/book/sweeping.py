@@ -23,6 +23,7 @@ import os
 import platform
 import queue
 import re
+import sys
 import tempfile
 import time
 import traceback
@@ -33,23 +34,23 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError as Cancelled
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from evolvingdp.book import cell, checkout, provenance
-from evolvingdp.book.checkout import Project, metric_of, params_of, run_of
+from evolvingdp.book.checkout import Project, params_of, run_of
 from evolvingdp.book.files import HELD, WRITING, PublishError, clear, held, replacing, starting
 from evolvingdp.book.labels import Label
-from evolvingdp.book.params import Params
-from evolvingdp.book.running import ONE_CORE, check_writable, seed_of
+from evolvingdp.book.params import Metric, Params
+from evolvingdp.book.running import ONE_CORE, Say, check_writable, seed_of
 from evolvingdp.core.checks import ParameterError
 
 if TYPE_CHECKING:  # a refused parameter need not wait for them
     import pandas as pd
     from distributed import Client
+    from tqdm import tqdm
 
 MOST_POINTS = 10_000
 ABOUT = b"evolvingdp"  # the metadata of a point's file: which point, values, claims, seconds
@@ -58,7 +59,6 @@ LOOK = 2.0  # seconds between two looks at the workers
 EVERY = 5.0  # seconds between two lines of progress
 DEALT = 500  # points that the scheduler has at a time: a busy machine loses its connection where it gets thousands at once
 _ADDRESS = re.compile(r"([a-z]+://)?[\w.\-\[\]:]+")
-Say = Callable[[str], None]
 
 
 def run(
@@ -100,7 +100,8 @@ def run(
         for folder in (out, _points(out)):
             clear(folder, age=age)
         if left:
-            failures = compute(sweep.notebook, out, client, left, progress(len(sweep.points), before, say), wait)
+            done = opened.enter_context(progress(len(sweep.points), before))
+            failures = compute(sweep.notebook, out, client, left, done.update, wait)
         keys = [point.key for point in sweep.points if point.key not in failures]
         if keys:
             tabulate(out, keys, sweep)
@@ -112,23 +113,13 @@ def run(
         )
 
 
-def progress(total: int, before: int, say: Say, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
-    """Says at each step, at most every `EVERY` seconds, how many points are done, what one costs since this was called and
-    what is left: at first too much, as workers start and import."""
-    started = clock()
+def progress(total: int, before: int) -> tqdm[NoReturn]:
+    """Says on stderr, at most every `EVERY` seconds, how many points are done, what one costs and what is left: at first too
+    much, as workers start and import."""
+    from tqdm import tqdm
 
-    def steps() -> Iterator[None]:
-        said = started
-        for done in range(before + 1, total + 1):
-            now = clock()
-            if now - said >= EVERY or done == total:
-                each = (now - started) / (done - before)
-                spent, left = (timedelta(seconds=round(seconds)) for seconds in (now - started, each * (total - done)))
-                say(f"{done} of {total} points in {spent}, {each:.2g} s a point" + (f", about {left} left" if left else ""))
-                said = now
-            yield
-
-    return steps()
+    told = "{n} of {total} points in {elapsed}, {rate_inv_fmt}, about {remaining} left"
+    return tqdm(total=total, initial=before, bar_format=told, unit="point", mininterval=EVERY, smoothing=0, file=sys.stderr)
 
 
 # The grid
@@ -245,14 +236,6 @@ def _validated(model: type[Params], preset: str, fixed: dict[str, str], axes: di
 # One point, where it is computed
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The file of a point that was computed, or the traceback of one that failed."""
-
-    file: bytes = b""
-    traceback: str = ""
-
-
 @cache
 def sources(notebook: str) -> dict[str, str]:
     """What decides the numbers of `notebook` in this process besides parameters and seed: digests and versions."""
@@ -261,11 +244,11 @@ def sources(notebook: str) -> dict[str, str]:
     return made_of | {"python": platform.python_version()} | packages | {"pyarrow": version("pyarrow")}
 
 
-def one(notebook: str, params: dict[str, Any], seed: int, key: str, record: dict[str, str], wanted: Any) -> Outcome:
+def one(notebook: str, params: dict[str, Any], seed: int, key: str, record: dict[str, str], wanted: Any) -> bytes | str:
     """Run the experiment of `notebook` once: its rows, and which point they are of, as a Parquet file that carries all else
     in its metadata.  A list is written as `run -p` takes it.
 
-    An error comes back as text: a client cannot import all that a worker can.
+    An error comes back as its traceback: a client cannot import all that a worker can.
     """
     import pandas as pd
     import pyarrow as pa
@@ -290,9 +273,9 @@ def one(notebook: str, params: dict[str, Any], seed: int, key: str, record: dict
         table = pa.Table.from_pandas(pd.concat([before, result.table, after], axis=1), preserve_index=False)
         sink = pa.BufferOutputStream()
         pq.write_table(table.replace_schema_metadata({ABOUT: json.dumps(about).encode()}), sink)
-        return Outcome(file=sink.getvalue().to_pybytes())
+        return bytes(sink.getvalue())
     except Exception:
-        return Outcome(traceback=traceback.format_exc())
+        return traceback.format_exc()
 
 
 # The folder
@@ -335,24 +318,22 @@ def tabulate(folder: Path, keys: list[str], sweep: Sweep) -> None:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from pyarrow.dataset import dataset
 
     paths = [_points(folder) / f"{key}.parquet" for key in keys]
     schemas = [pq.read_schema(path) for path in paths]
     abouts = [json.loads(schema.metadata[ABOUT]) for schema in schemas]
     schema = pa.unify_schemas([each.remove_metadata() for each in schemas], promote_options="permissive")
     with replacing(folder / "sweep.parquet") as file, pq.ParquetWriter(file, schema) as writer:
-        for path in paths:  # a point in memory at a time; a column that some points lack is null there
-            rows = pq.read_table(path)
-            for lacking in [each for each in schema if each.name not in rows.column_names]:
-                rows = rows.append_column(lacking, pa.nulls(len(rows), lacking.type))
-            writer.write_table(rows.select(schema.names).cast(schema))
+        for rows in dataset(paths, schema).to_batches():  # a point in memory at a time; what some points lack is null there
+            writer.write_batch(rows)
     values = pd.DataFrame([about["point"] | about["values"] for about in abouts])
     claims = pd.DataFrame([about["point"] | _bounds(claim) for about in abouts for claim in about["claims"]])
     for name, table in {"values": values, "claims": claims.astype({"bound": float, "low": float, "high": float})}.items():
         with replacing(folder / f"{name}.parquet") as file:
             table.to_parquet(file, index=False)
     timing = pd.DataFrame([{"point": about["point"]["point"], "seconds": about["seconds"]} for about in abouts])
-    metric = metric_of(sweep.notebook)
+    metric: Metric = cell.module_of(sweep.notebook).METRIC
     for name, frame in {"timing": timing, "summary": summary(sweep.grid, values, metric.name)}.items():
         with replacing(folder / f"{name}.csv") as file:
             frame.to_csv(file, index=False, lineterminator="\n")
@@ -543,11 +524,11 @@ def _no_scheduler(scheduler: str, why: str) -> ParameterError:
 
 
 def compute(
-    notebook: str, folder: Path, client: Client, left: list[Point], done: Iterator[None], patience: float = ANSWER
+    notebook: str, folder: Path, client: Client, left: list[Point], done: Callable[[], Any], patience: float = ANSWER
 ) -> dict[str, str]:
     """Run the points `left` on the workers of `client`; each is kept here as it arrives, since workers may share no disk.
 
-    A point whose worker dies is given to another one, a few times (dask's allowed-failures).  Steps `done` after each point.
+    A point whose worker dies is given to another one, a few times (dask's allowed-failures).  Calls `done` after each point.
     Returns, by the key of each point that failed, its command and why.  Raises PublishError where the scheduler is gone, or
     all workers for `patience` seconds.
     """
@@ -580,14 +561,14 @@ def compute(
                     )
                 continue
             each, seen = running.pop(future), time.monotonic()
-            if outcome.file:
+            if isinstance(outcome, bytes):
                 with replacing(_points(folder) / f"{each.key}.parquet") as file:
-                    file.write_bytes(outcome.file)
+                    file.write_bytes(outcome)
             else:
                 command = provenance.command(notebook, each.params, each.seed)
-                failures[each.key] = f"{command}\n{outcome.traceback}"
+                failures[each.key] = f"{command}\n{outcome}"
             future.release()
-            next(done, None)
+            done()
     except (Cancelled, CancelledError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None and not isinstance(error, ConnectionError):
             raise  # it is ours: a full disk; dask's own have no number
@@ -595,15 +576,15 @@ def compute(
     return failures
 
 
-def _outcome(future: Any) -> Outcome:
+def _outcome(future: Any) -> bytes | str:
     from distributed import KilledWorker
 
     try:
-        outcome: Outcome = future.result(timeout=LOOK)
+        outcome: bytes | str = future.result(timeout=LOOK)
     except KilledWorker:
-        return Outcome(traceback="each worker that ran it died, perhaps for want of memory\n")
+        return "each worker that ran it died, perhaps for want of memory\n"
     except (OSError, Cancelled, CancelledError):
         raise
     except Exception as error:
-        return Outcome(traceback=f"{type(error).__name__}: {error}\n")
+        return f"{type(error).__name__}: {error}\n"
     return outcome

@@ -37,7 +37,6 @@ def build(project: Project, preset: str, say: Say, *, workers: int | None = None
     for job in jobs:
         if not _shows(job):
             export(job, project.results / job.paper, as_page=True)
-    _remove_orphans(project)
     stamp, made_of = project.root / "_build" / STAMP, _made_of(project)  # what is edited from here on is not shown
     if _finished(project) and stamp.read_text() == made_of:
         say(f"nothing has changed: {project.root / '_build' / 'html' / 'index.html'}")
@@ -78,14 +77,6 @@ def render(project: Project, say: Say) -> None:
         raise PublishError(f"the book does not render:\n{finished.stdout[-4000:]}\n{finished.stderr[-6000:]}")
     unfinished.unlink()
     say(f"rendered in {time.perf_counter() - started:.1f} s: {project.root / '_build' / 'html' / 'index.html'}")
-
-
-def _remove_orphans(project: Project) -> None:
-    """Results of notebooks that no longer exist."""
-    kept = {project.results / notebook for notebook in project.notebooks()}
-    for path in project.results.glob("*/*"):
-        if path.with_suffix("") not in kept:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 # Whether the rendered pages are still those of the sources: a book in which nothing has changed is not rendered again.
