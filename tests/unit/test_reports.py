@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from rivals import better
 
 from evolvingdp.core import reports
 from evolvingdp.core.geometry import Geometry, spaces
@@ -91,7 +90,7 @@ def test_points_of_few_users_at_a_time_are_those_of_all_at_once(monkeypatch):
 def test_no_member_of_the_list_has_less_error_than_the_best_report_and_none_that_is_no_hash_less_at_all(
     n_values, epsilon, bits
 ):
-    sizes = range(1, (n_values // 2 if n_values <= 128 else 8) + 1)
+    sizes = range(1, n_values if n_values <= 128 else 9)
     members = [Hashed(n_values, epsilon), Sign(n_values, epsilon), *(Subset(n_values, epsilon, size) for size in sizes)]
     members += [Projective(n_values, epsilon, space) for space in spaces() if space.points >= n_values]
     short = [one for one in members if bits is None or one.bits <= bits]
@@ -99,25 +98,15 @@ def test_no_member_of_the_list_has_less_error_than_the_best_report_and_none_that
         with pytest.raises(ValueError, match="bits must be at least"):
             best_report(n_values, epsilon, bits)
         return
-    for frequency in (None, 0.0, 0.3):
+    for frequency in (None, 0.0, 0.3, 0.9):
         best, share = best_report(n_values, epsilon, bits, frequency), 1 / n_values if frequency is None else frequency
         assert bits is None or best.bits <= bits
+        half, chance = best_report(n_values, epsilon / 2, bits, frequency), share * (1 - share)
+        assert 0.81 * best.variance(share) <= (half.variance(share) - chance) / 2 + chance, "two reports"  # a tenth, squared
         for one in short:
             assert best.variance(share) <= one.variance(share) * (1.04 if isinstance(one, Hashed) else 1)
         if isinstance(best, Hashed):
             assert all(1.04 * best.variance(share) <= one.variance(share) for one in short if one != best)
-
-
-@pytest.mark.parametrize("n_values", [2, 4, 10, 50, 100])
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0, 5.0, 8.0])
-def test_no_report_beats_the_best_set_at_the_frequency_that_is_asked_for(n_values, epsilon):
-    for frequency in (0.0, 1 / n_values, 0.2, 0.9):
-        best = best_report(n_values, epsilon, frequency=frequency)
-        assert isinstance(best, Subset) or best.variance(frequency) == pytest.approx(
-            min(Subset(n_values, epsilon, w).variance(frequency) for w in range(1, n_values))
-        )
-        for other in (Hashed(n_values, epsilon), Sign(n_values, epsilon), Subset(n_values, epsilon)):
-            assert best.variance(frequency) <= other.variance(frequency) * (1 + 1e-12)
 
 
 def test_one_value_is_best_of_few_and_sets_of_more():
@@ -261,23 +250,3 @@ def test_a_set_and_its_number_go_together(report):
     assert all(len(set(row)) == report.size for row in rows.tolist())
     assert np.array_equal(np.sort(report.rows(numbers)), np.sort(rows))
     assert sorted(report.rows([0, report.messages - 1])[1].tolist()) == list(range(report.n_values))[-report.size :]
-
-
-@pytest.mark.parametrize("n_values", [2, 4, 10, 50, 120, 1000])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0, 6.0])
-def test_no_trivial_transformation_of_the_best_report_has_a_tenth_less_error(n_values, epsilon):
-    """Another kind or size, half of the users, or two reports of half of epsilon: the standard error at the usual share."""
-    share = 1 / n_values
-
-    def error(make, users=1.0, reports=1):
-        own = share * (1 - share)  # which no second report of a user makes less
-        return lambda: math.sqrt(((float(make().variance(share)) - own) / reports + own) / users)
-
-    tried = {
-        "hash": error(lambda: Hashed(n_values, epsilon)),
-        "sign": error(lambda: Sign(n_values, epsilon)),
-        "half of the users": error(lambda: best_report(n_values, epsilon), 0.5),
-        "two reports": error(lambda: best_report(n_values, epsilon / 2), reports=2),
-    }
-    tried |= {f"sets of {size}": error(lambda size=size: Subset(n_values, epsilon, size)) for size in (1, 2, 5, 20, 60, 500)}
-    assert better(error(lambda: best_report(n_values, epsilon))(), tried) == {}
