@@ -129,23 +129,6 @@ def draw_thresh(settings, counts, rng):
     )
 
 
-def draw_heavy(settings, counts, rng):
-    shape = counts.shape[:3]
-    places = rng.integers(0, settings.width, size=shape)
-    return heavy_runs(settings, counts, rng.random(shape), places, rng.random(shape))
-
-
-def spread(settings, estimates, expected):
-    """The mean squared error of `estimates` (n, n_words) over that of one update's law given Phi, in standard errors from 1:
-    a user's report is +-c_b times its coordinate's signs, so that words are correlated as Phi's columns are."""
-    voting, matrix = settings.voting, sign_matrix(settings)
-    covariance = voting.estimate_randomizer.debias**2 * matrix.T @ matrix / settings.width - np.outer(expected, expected)
-    deviation = np.sqrt(np.diag(covariance) / voting.n_users)
-    correlation = covariance / np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
-    error = math.sqrt(2 * np.sum(correlation**2) / len(estimates)) / settings.n_words
-    return (np.mean(((estimates - expected) / deviation) ** 2) - 1) / error
-
-
 class Scripted:
     """A generator that gives out what is written down."""
 

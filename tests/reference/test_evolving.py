@@ -15,7 +15,7 @@ from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
 
 TINY = Thresh(2, 4, 3, 30.0, 2.0, 2.5, vote_cap=2, estimate_cap=2, unit=0.1, beta=0.9, margin=0.1)
-MIDDLE = Thresh(400, 16, 30, 50.0, 0.8, 1.0, vote_cap=3, estimate_cap=3, unit=0.05, beta=0.05)
+MIDDLE = Thresh(400, 19, 30, 50.0, 0.8, 1.0, vote_cap=3, estimate_cap=3, unit=0.05, beta=0.05)
 SMALL = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
 LAWS = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]]
 
@@ -25,8 +25,8 @@ LAWS = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]
     [
         (replace(TINY, unit=0.07), [0.3, 0.3, 0.8, 0.5], 1500),
         (replace(TINY, exhaustion="printed", estimate_cap=1), [0.3, 0.3, 0.8, 0.5], 1500),
-        (MIDDLE, streams.steps(16, 0.3, {4: 0.6, 9: 0.35}), 50),
-        (replace(MIDDLE, vote_cap=1, estimate_cap=2, exhaustion="printed"), streams.drift(16, 0.2, 0.8), 50),
+        (MIDDLE, streams.steps(19, 0.3, {4: 0.6, 9: 0.35}), 50),
+        (replace(MIDDLE, vote_cap=1, estimate_cap=2, exhaustion="printed"), streams.drift(19, 0.2, 0.8), 50),
     ],
     ids=["freeze", "printed", "steps", "drift, printed"],
 )

@@ -9,8 +9,6 @@ from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import evolvingdp
 from evolvingdp.book.checkout import params_of
@@ -24,25 +22,6 @@ from evolvingdp.notebooks.evolving.thresh import PAPER, _run, predicted_delay, p
 
 Params = params_of("evolving/thresh")
 PLAIN = Thresh(1000, 16, 100, 10.0, 0.5, 2.0, vote_cap=4, estimate_cap=3, unit=0.02)
-
-
-def yes_as_printed(settings, epoch, distance):
-    """Lines 2-3 of Algorithm 2, word for word."""
-    levels = math.floor(math.log2(settings.horizon))
-    above = [b for b in range(-1, levels + 1) if distance > 2 * (b + 1) * settings.unit]
-    return bool(above) and epoch % 2 ** (levels - max(above)) == 0 if above and max(above) >= 0 else False
-
-
-@given(st.integers(1, 200), st.integers(0, 100), st.integers(0, 100), st.data())
-def test_a_user_votes_as_algorithm_2_says(horizon, now, before, data):
-    settings = replace(PLAIN, horizon=horizon)
-    epoch = data.draw(st.integers(1, horizon))
-    (vote,) = settings.votes_yes(epoch, np.array([now]), np.array([before]), np.array([0]))
-    assert vote == yes_as_printed(settings, epoch, abs(now - before) / 100)
-
-
-def test_thresholds_fall_where_an_epoch_is_divisible():
-    assert [PLAIN.threshold(epoch) for epoch in (1, 2, 3, 4, 8, 16)] == pytest.approx([0.2, 0.16, 0.2, 0.12, 0.08, 0.04])
 
 
 def test_the_paper_s_constants_are_those_of_its_lines_4_and_5():
