@@ -50,9 +50,9 @@ class Watched:
 
 
 def refusal(call: Callable[[], Any]) -> str:
-    """The kind of refusal that `call` meets; empty where it returns."""
+    """What `call` is refused with; empty where it returns."""
     try:
         call()
     except REFUSALS as refused:
-        return type(refused).__name__
+        return str(refused)
     return ""

@@ -29,8 +29,9 @@ WORDS = re.findall(
 def test_one_more_is_refused_before_any_draw(name, field):
     watched = Watched(stream(SEED, "more", name))
     for number, call in enumerate(MECHANISMS[name].counted[field](watched)):
-        before = watched.drawn
-        assert refusal(call), f"{name} goes on beyond {field}, call {number}"
+        before, told = watched.drawn, refusal(call)
+        assert told, f"{name} goes on beyond {field}, call {number}"
+        assert field in told or "at most" in told, f"{name} does not say what one more than {field} is beyond: {told}"
         assert watched.drawn == before, f"{name} draws noise before it refuses one more than {field}, call {number}"
 
 
