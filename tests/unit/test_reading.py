@@ -1,4 +1,4 @@
-"""A reader's own file: what is read, and what is refused in one line that names file, row and column."""
+"""A reader's own file: what is read, and what is refused in one line that names file, row and column; shipped tables."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.evolving import Once
 from evolvingdp.evolving.rivals import once
 from evolvingdp.streams import read_counts, reading
+from evolvingdp.streams.addresses import OTHER, counts, function_words
+from evolvingdp.streams.dated import MOST_WORDS
 
 READERS = {
     "words": reading.read_words,
@@ -23,7 +25,9 @@ READERS = {
     "bits": reading.read_bits,
     "values": lambda path: reading.read_values(path, 40, 160),
     "groups": reading.read_groups,
+    "dated": read_counts,
 }
+GOOD = "date,word,count\n2024-03,we,3\n2024-01,they,1\n2024-03,they,1\n2024-01,we,0\n"
 BAD = [
     ("words", "", "is empty"),
     ("words", "word\n", "must have 1 to 10,000,000 rows"),
@@ -72,6 +76,17 @@ BAD = [
     ("values", "user,value\na,83.5\nb,39.9\n", "row 3: value must be a number from 40 to 160, got '39.9'"),
     ("values", "user,value\na,83.5\n,90\n", "row 3: user must not be empty"),
     ("groups", "step,user,group\n1,a,x\n1,a,y\n", "row 3: user must stand once in the rows of the same step, got 'a'"),
+    ("dated", "date,word\n1,a\n", "must name its columns date, word, count in the first line, got date, word"),
+    ("dated", GOOD + "2024-13,we,1\n", "row 6: date must be YYYY, YYYY-MM or YYYY-MM-DD, got '2024-13'"),
+    ("dated", GOOD + "2024,we,1\n", "row 6: date must be a month, as in the first row, got '2024'"),
+    ("dated", GOOD + "March,we,1\n", "row 6: date must be YYYY, YYYY-MM or YYYY-MM-DD, got 'March'"),
+    ("dated", GOOD + "2024-04,we,-1\n", "row 6: count must be a whole number from 0 to 999,999,999,999,999, got '-1'"),
+    ("dated", GOOD + "2024-03,we,1\n", "row 6: word must stand once in the rows of the same date; one must have the sum"),
+    ("dated", GOOD + "2024-04,we,0\n", "all counts of 2024-04 are 0; leave the date out, or give it a count"),
+    ("dated", "date,word,count\n1999,a,1\n1999,b,1\n", "must have 2 to 1000 dates, got 1; join days to months"),
+    ("dated", "date,word,count\n1999,a,1\n2000,a,1\n", "must have two words or more, got only 'a'; count the others as"),
+    ("dated", GOOD + "2024-04,we,٣\n", "row 6: count must be a whole number"),
+    ("dated", "date,word,count\n5,a,1\n05,b,1\n005,a,2\n", "row 4: word must stand once in the rows of the same date"),
 ]
 
 
@@ -172,6 +187,63 @@ def test_dated_counts_come_through_the_same_door(tmp_path):
     read = read_counts(tmp_path / "mine.parquet")
     assert (read.dates, read.words) == (("2024-01-01", "2024-01-02"), ("b", "a"))
     assert read.counts.tolist() == [[3, 1], [4, 2]]
+
+
+@pytest.mark.parametrize("corpus", ["inaugural", "state_union"])
+def test_a_shipped_corpus_has_the_table_s_counts(corpus):
+    read, table = read_counts(corpus), counts().query("corpus == @corpus")
+    assert read.dates == tuple(map(str, sorted(set(table["year"]))))
+    assert read.counts.sum() == table["count"].sum()
+    for word, year, count in zip(table["word"][::997], table["year"][::997], table["count"][::997], strict=True):
+        assert read.counts[read.dates.index(str(year)), read.place(word)] == count
+    assert np.allclose(read.shares.sum(axis=1), 1)
+    assert {"we", "upon", "must"} <= function_words()
+    assert not {"freedom", "government", OTHER} & function_words()
+
+
+def test_a_file_is_read_by_date_and_the_most_frequent_word_comes_first(tmp_path):
+    read = read_counts(file(tmp_path, GOOD))
+    assert (read.name, read.dates, read.words) == ("mine.csv", ("2024-01", "2024-03"), ("we", "they"))
+    assert read.counts.tolist() == [[0, 1], [3, 1]]
+    assert read.shares.tolist() == [[0, 1], [0.75, 0.25]]
+    assert read.years == pytest.approx([2024, 2024 + 60 / 366])
+    assert read.moving(1) == ("we",)  # both move by .75
+    with pytest.raises(ValueError, match=r"^must be a word of mine.csv, such as we, they, got 'us'$"):
+        read.place("us")
+
+
+def test_columns_may_stand_in_any_order_and_words_be_quoted(tmp_path):
+    read = read_counts(file(tmp_path, '\ufeffcount, Word ,date\n2," a,b ",2001\n3,c,1999\n'))
+    assert (read.dates, read.words) == (("1999", "2001"), ("c", "a,b"))
+
+
+def test_rare_words_of_a_large_file_are_counted_together(tmp_path):
+    lines = [f"{year},word{place},{2 if place < 5 else 1}" for year in (1, 2) for place in range(MOST_WORDS + 10)]
+    read = read_counts(file(tmp_path, "date,word,count\n" + "\n".join(lines)))
+    assert (len(read.words), read.words[-1]) == (MOST_WORDS + 1, OTHER)
+    assert read.counts.sum() == 2 * (MOST_WORDS + 15)
+    assert OTHER not in read.moving(10_000)
+
+
+def test_a_year_is_the_same_however_many_zeros_it_has(tmp_path):
+    read = read_counts(file(tmp_path, "date,word,count\n005,a,1\n5,b,1\n05,c,3\n12,a,1\n"))
+    assert (read.dates, read.words) == (("5", "12"), ("c", "a", "b"))
+    assert read.counts.tolist() == [[3, 1, 1], [0, 1, 0]]
+
+
+def test_words_are_compared_in_one_form_of_unicode(tmp_path):
+    read = read_counts(file(tmp_path, "date,word,count\n1,e\u0301,1\n1,no,1\n2,\u00e9,2\n"))
+    assert read.words == ("\u00e9", "no")
+    assert read.place(" e\u0301 ") == 0
+
+
+def test_counts_are_exact_or_refused(tmp_path):
+    """13,000 words of 10^15 - 1 each would be -8.4e18 in int64."""
+    many = "".join(f"{year},w{place},{10**15 - 1}\n" for year in (1, 2) for place in range(13_000))
+    with pytest.raises(ValueError, match=r"mine.csv: all counts together must be at most 9,007,199,254,740,992, got 25,9"):
+        read_counts(file(tmp_path, "date,word,count\n" + many))
+    at_most = read_counts(file(tmp_path, f"date,word,count\n1,a,{10**15 - 1}\n2,b,{10**15 - 1}\n"))
+    assert at_most.counts.sum() == 2 * 10**15 - 2
 
 
 def test_users_once_take_real_bits_and_days_are_appended():
