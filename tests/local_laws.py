@@ -15,14 +15,19 @@ from evolvingdp.core.seeds import stream
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 
 
+def of_points(space: Geometry, epsilon: float) -> ProjectiveOracle:
+    """An oracle of one row, whose cells are the points of `space`."""
+    hashes = MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True)
+    return ProjectiveOracle(hashes, epsilon, space)
+
+
 def projective_laws(oracle: ProjectiveOracle, space: Geometry | None = None) -> list[dict[Hashable, float]]:
     """Laws of a report of each point, from what is sent for every outcome of the draws.
 
     `space` in the oracle's place: one that is small enough to enumerate.
     """
     if space is not None:
-        hashes = MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True)
-        oracle = type(oracle)(hashes, oracle.epsilon, space)
+        oracle = of_points(space, oracle.epsilon)
     space, laws = oracle.space, list[dict[Hashable, float]]()
     hashed = oracle.hashes.cells(np.array(0), np.arange(40 * space.points, dtype=np.uint64)).tolist()
     for point in range(space.points):

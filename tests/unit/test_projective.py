@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from local_laws import projective_laws
+from local_laws import of_points, projective_laws
 
 from evolvingdp.core.geometry import MOST_POINTS, Geometry, geometry
 from evolvingdp.core.hashing import MultiplyShift
@@ -59,16 +59,9 @@ def test_nobody_s_noise_is_lower_than_one_bit_s():
         assert ratio == pytest.approx(bit.standard_error(10**6) / bit.standard_error(10**6, "mean"), rel=1e-3)
 
 
-def of_points(space, epsilon):
-    hashes = MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True)
-    return ProjectiveOracle(hashes, epsilon, space)
-
-
 @pytest.mark.parametrize("space", [Geometry(3, 2), Geometry(3, 3)], ids=str)
 def test_a_user_adds_one_to_the_own_point_and_nothing_to_the_average_point(space):
-    freq = ProjectiveOracle(
-        MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True), 1.0, space
-    )
+    freq = of_points(space, 1.0)
     for point, law in enumerate(projective_laws(freq)):
         sums = np.rint(1e12 * np.array([list(law.values())])).astype(np.int64)
         cells = freq.cell_estimates(Sketch(freq, sums, int(sums.sum())))[0] / 1e12
@@ -84,9 +77,7 @@ LAWS = [(Geometry(5, 2), 3.0), (Geometry(7, 2), 1.5), (Geometry(3, 3), 1.0), (Ge
 @pytest.mark.parametrize("held", [0, 1, 5])
 def test_the_stated_error_is_that_of_all_reports_of_users_at_all_points(space, epsilon, held):
     """Enumerated: of five users `held` are at the word's point, the others at uniform ones."""
-    freq = ProjectiveOracle(
-        MultiplyShift.draw(1, space.points, stream(0, "hashes"), signed=False, scrambled=True), epsilon, space
-    )
+    freq = of_points(space, epsilon)
     unit = np.eye(space.points, dtype=np.int64)
     adds = np.array([freq.cell_estimates(Sketch(freq, row[None, :], 1))[0, 0] for row in unit])
     laws = np.array([list(law.values()) for law in projective_laws(freq)])
