@@ -137,14 +137,9 @@ def test_a_tenth_too_little_gaussian_noise_is_caught_with_its_delta():
     assert mutant.refutes(epsilon)
 
 
-def test_audits_refuse_what_allows_no_conclusion():
-    coin = lambda value, rng: 0  # noqa: E731
+def test_an_audit_of_one_input_is_refused():
     with pytest.raises(ValueError, match="two neighbouring inputs"):
-        auditor.audit(coin, [0], stream(0))
-    with pytest.raises(ValueError, match="runs must be >= 10, got 3"):
-        auditor.audit(coin, [0, 1], stream(0), runs=3)
-    with pytest.raises(ValueError, match="confidence must lie in"):
-        auditor.audit(coin, [0, 1], stream(0), confidence=1.0)
+        auditor.audit(lambda value, rng: 0, [0], stream(0))
 
 
 def test_arrays_and_tuples_are_told_apart_by_a_coordinate():

@@ -248,6 +248,7 @@ def test_without_a_promise_the_bound_is_all_that_is_said(here):
         (["my_mechanism:release", "--inputs", "0, 1", "--runs", "1" + "0" * 30], "runs must be <= 100000000, got 1e+30"),
         (["my_mechanism:release", "--inputs", f"0, 0x{'f' * 5000}"], "inputs must be Python literals, such as '0, 1', got"),
         (["my_mechanism:release", "--inputs", "0, 1", "--delta", "2"], "delta must lie in [0, 1), got 2.0"),
+        (["my_mechanism:release", "--inputs", "0, 1", "--confidence", "1"], "confidence must lie in (0, 1), got 1.0"),
         (["my_mechanism:release", "--inputs", "0, 0", "--epsilon", "1"], "inputs must differ from each other"),
         (["my_mechanism:release", "--inputs", "0, 1, 0", "--epsilon", "1"], "got 0 twice in '0, 1, 0'"),
         (["my_mechanism:release", "--inputs", "0, 1", "--epsilon", "nan"], "epsilon must be >= 0 and finite, got nan"),
