@@ -51,14 +51,8 @@ def test_signs_and_transform_are_those_of_the_dense_matrix(width):
     dense = dense_hadamard(width)
     index = np.arange(width)
     assert np.array_equal(hadamard.signs(index[:, None], index[None, :]), dense)
-    values = stream(0, "hadamard", width).integers(-9, 9, size=(3, width))
+    values = stream(0, "hadamard", width).integers(-(2**40), 2**40, size=(3, width))
     assert np.array_equal(hadamard.transform(values), values @ dense)
-
-
-@given(st.lists(st.integers(-(2**40), 2**40), min_size=16, max_size=16))
-def test_transforming_twice_multiplies_by_the_width(values):
-    values = np.array(values)
-    assert np.array_equal(hadamard.transform(hadamard.transform(values)), 16 * values)
 
 
 def test_transform_leaves_its_argument_alone():
@@ -100,12 +94,6 @@ def test_splitting_keeps_everybody(counts, parts):
 def test_fair_binomials_stay_between_zero_and_their_trials(trials):
     ones = fair_binomial(np.array(trials), stream(0, "fair"))
     assert np.all((ones >= 0) & (ones <= np.array(trials)))
-
-
-def test_sign_flip_at_log_three_keeps_three_quarters_and_doubles():
-    flip = SignFlip(math.log(3))
-    assert flip.keep == pytest.approx(0.75)
-    assert flip.debias == pytest.approx(2.0)  # (3 + 1) / (3 - 1)
 
 
 def test_sign_flip_is_unbiased_after_debiasing():
