@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from evolvingdp.audit.exact.laws import pair_epsilon
-from evolvingdp.audit.exact.replay import replayed
 from evolvingdp.continual_mean import algorithms, private_median, streams
 from evolvingdp.continual_mean.binary_mechanism import BinaryMechanism
 from evolvingdp.continual_mean.prefix_sums import Buffered, Tree
@@ -18,23 +17,6 @@ from evolvingdp.continual_mean.user_mean import UserMean
 from evolvingdp.core import accounting
 from evolvingdp.core.seeds import stream
 from literal_continual_mean import released
-
-
-def cost(settings, users, one, other):
-    """The exact loss by record and replay: of Laplace noise and medians the epsilon, of Gaussian noise the square of mu."""
-    seen = settings.but(clip=False)  # clipped estimates would be the same for many
-    run = lambda samples, rng: seen.release(users, samples, rng)  # noqa: E731
-    loss, _ = replayed(run, one, other, lambda: stream(0, "release"))
-    return loss.mu_squared or math.fsum(loss.pure)
-
-
-def ends(settings, order="round_robin", user=0):
-    """A full stream, and two samples of one user: all zeros, and all ones; the others' are any bits."""
-    steps = settings.n_users * settings.samples_per_user
-    users = streams.arrivals(order, settings.n_users, settings.samples_per_user, steps, stream(0, "order"))
-    others = streams.bits(0.5, steps, stream(0, "others"))
-    return users, np.where(users == user, 0, others), np.where(users == user, 1, others)
-
 
 SMALL = {"decay": (0.5, 0.9, 1.0), "batch": (1, 2, 3)}
 
@@ -181,5 +163,3 @@ def test_an_interval_is_never_wider_than_its_noise_is_for(resolution):
         assert 0 < low < high < 64 * resolution
         widths.append((high - low) / settings.levels[0].moved)
     assert 1 - 1 / settings.levels[0].moved <= max(widths) <= 1
-    worst = algorithms.wishful(4, 64, 1.0, float(np.linspace(0.3, 0.7, 41)[np.argmax(widths)]), beta=0.9)
-    assert 0.95 < cost(worst, *ends(worst, "contiguous")) <= 1 + 1e-9
