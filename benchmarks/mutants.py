@@ -2,13 +2,14 @@
 
     python benchmarks/mutants.py                              (or: make mutants)
     python benchmarks/mutants.py --sample 24 --seed 1         (so many of them, drawn at random)
-    python benchmarks/mutants.py --chapter core --by tests    (a chapter alone, one of the three alone: nothing is written)
+    python benchmarks/mutants.py --chapter core tests/unit    (a chapter alone, some tests alone: nothing is written)
 
 A mistake is a row of tests/mutants/<chapter>.csv: its kind, a file below lib/evolvingdp, what it is in words, `old`, which
 stands once in the file, and `new`.  Where `old` is there no more it is stale, and counted as such, not as missed.
+Tests run once, watched by coverage; a mistake is put to those that run its lines, the quickest first, until one fails.
 Writes benchmarks/results/mutants.csv: of each kind, how many are noticed by the ledger's rows alone, by the generators
-alone, by the ordinary tests of its room alone, and by any of them; after each mistake, so that a stopped command keeps
-those that it has tried, and its stamp says how many these are.  What nothing notices is printed: a row, a generator's
+alone, by ordinary tests alone, and by any of them; after each mistake, so that a stopped command keeps those that it has
+tried, and its stamp says how many these are.  What nothing notices is printed: a row, a generator's
 setting or a test is missing, or the mistake is none.
 """
 
@@ -16,16 +17,21 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from coverage import CoverageData
 from measure import asked as options
 from measure import write
 
@@ -36,10 +42,11 @@ from evolvingdp.core.tables import DATA
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
 LIBRARY = Path(evolvingdp.__path__[0])
-GENERATORS = ("test_refusals.py", "test_one_more.py")
-LEDGER = TESTS / "privacy" / "test_promises.py"
+ROOMS = [f"tests/{room}" for room in ("unit", "reference", "privacy", "statistical")]
+ROWS = {f"tests/privacy/test_promises.py::test_the_guarantee_is_kept[{one.id}]" for one in ledger.entries()}
+GENERATORS = ("tests/privacy/test_refusals.py", "tests/privacy/test_one_more.py")
 BY = ("rows", "generators", "tests")
-PATIENCE = 1200.0  # seconds; who waits longer has met an endless loop, which counts as noticed
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE")
 
 
 def mistakes() -> pd.DataFrame:
@@ -58,41 +65,78 @@ def changed(file: str, old: str, new: str) -> str | None:
     return text.replace(old, new) if text.count(old) == 1 else None
 
 
-def asked(by: str, chapter: str, file: str) -> list[str]:
-    """What pytest is given: tests that have to do with a chapter name it; those that name the file come first."""
-    if by == "rows":  # what is wrong in core may show in all
-        own = [one.id for one in ledger.entries() if chapter in ("core", one.chapter)]
-        return [f"{LEDGER}::test_the_guarantee_is_kept[{name}]" for name in own]
-    generators = [str(TESTS / "privacy" / name) for name in GENERATORS if (TESTS / "privacy" / name).is_file()]
-    if by == "generators":
-        return generators
-    every = [
-        path for room in ("unit", "reference", "privacy", "statistical") for path in sorted((TESTS / room).glob("test_*.py"))
-    ]
-    near = [path for path in every if f"evolvingdp.{chapter}" in path.read_text() and path != LEDGER]
-    near.sort(key=lambda path: Path(file).stem not in path.read_text())
-    return [str(path) for path in near if str(path) not in generators]
+@dataclass(frozen=True)
+class Traced:
+    """Which tests run which lines of the library, and what each takes, in seconds."""
+
+    lines: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, tests: list[str]) -> Traced:
+        """`tests`, each run once on a copy without a mistake; who fails there is told, and not asked."""
+        watched = ("--cov=evolvingdp", "--cov-context=test", "--cov-report=", "--durations=0", "--durations-min=0")
+        with copied() as (library, variables):
+            data = library.parent / "coverage"
+            command = [*PYTEST, "-n", str(os.cpu_count()), "-vv", *watched, *tests]
+            variables |= {"COVERAGE_FILE": str(data)}
+            done = subprocess.run(command, cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
+            found = CoverageData(str(data))
+            found.read()
+            lines = {
+                Path(file).relative_to(library).as_posix(): found.contexts_by_lineno(file)
+                for file in found.measured_files()
+                if Path(file).is_relative_to(library)
+            }
+        failed = re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        print("".join(f"fails without a mistake, and is not asked: {name}\n" for name in failed), end="", flush=True)
+        seconds = {name: float(took) for took, name in re.findall(r"^([\d.]+)s call +(\S.*)$", done.stdout, re.MULTILINE)}
+        return cls(lines, {name: took for name, took in seconds.items() if name not in failed})
+
+    def near(self, file: str, old: str) -> list[str]:
+        """The tests that run a line of `old`, quickest first; where only an import does, those that run any of `file`."""
+        first = (LIBRARY / file).read_text().split(old)[0].count("\n") + 1
+        ran = {line: {test.removesuffix("|run") for test in tests} for line, tests in self.lines.get(file, {}).items()}
+        own = set().union(*(ran.get(line, ()) for line in range(first, first + old.count("\n") + 1)))
+        asked = own & self.seconds.keys() or set().union(*ran.values()) & self.seconds.keys()
+        return sorted(asked, key=self.seconds.__getitem__)
 
 
-def noticed(mistake: dict[str, str], asked_by: tuple[str, ...]) -> dict[str, str]:
-    """By each of `BY` the first test that fails, or nothing; only those of `asked_by` are tried."""
-    found = dict(mistake)
+@contextmanager
+def copied() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A copy of the library, and the variables with which tests run on it."""
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "evolvingdp"
-        shutil.copytree(LIBRARY, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        copy = Path(folder).resolve() / "evolvingdp"
+        shutil.copytree(LIBRARY, copy)
         (copy / "data").symlink_to(DATA)  # as an installed one
-        text = changed(mistake["file"], mistake["old"], mistake["new"])
-        assert text is not None
-        (copy / mistake["file"]).write_text(text)
-        variables = os.environ | {"PYTHONPATH": folder, "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        variables = os.environ | {"PYTHONPATH": str(copy.parent), "OPENBLAS_NUM_THREADS": "1"}
         variables["EVOLVINGDP_NOTEBOOKS"] = str(ROOT / "notebooks")  # or tests that import them fail for want of them
+        yield copy, variables
+
+
+def asks(test: str) -> str:
+    """Which of `BY` a test belongs to."""
+    if test in ROWS:
+        return "rows"
+    return "generators" if test.startswith(GENERATORS) else "tests"
+
+
+def noticed(mistake: dict[str, str], traced: Traced) -> dict[str, str]:
+    """By each of `BY` the first test that fails, or nothing."""
+    found = dict(mistake)
+    text = changed(mistake["file"], mistake["old"], mistake["new"])
+    assert text is not None
+    with copied() as (library, variables):
+        (library / mistake["file"]).write_text(text)
+        near = traced.near(mistake["file"], mistake["old"])
         for by in BY:
             found[by] = ""
-            if by not in asked_by or not (tests := asked(by, mistake["chapter"], mistake["file"])):
+            if not (tests := [test for test in near if asks(test) == by]):
                 continue
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", "-rfE", *tests]
+            command = [*PYTEST, "-x", *tests]
+            patience = 60 + 10 * sum(traced.seconds[test] for test in tests)  # longer: an endless loop, noticed
             try:
-                done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=PATIENCE)
+                done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=patience)
                 failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
                 found[by] = (failed or ["no test ran to its end"])[0] if done.returncode else ""
             except subprocess.TimeoutExpired:
@@ -111,9 +155,7 @@ def rates(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    given = options(__doc__, chapter="", by="", sample=0, seed=secrets.randbelow(10**6))
-    if given.by not in ("", *BY):
-        sys.exit(f"by must be one of {', '.join(BY)}, got {given.by!r}")
+    given = options(__doc__, chapter="", tests=[], sample=0, seed=secrets.randbelow(10**6))
     every = mistakes()
     told = every[~every.stale & every.chapter.isin([given.chapter] if given.chapter else every.chapter.unique())]
     seed, most = given.seed, given.sample or len(told)
@@ -121,11 +163,11 @@ def main() -> None:
     print(f"{len(told)} mistakes in the order of --seed {seed}", flush=True)
     for chapter, number in every[every.stale].chapter.value_counts().items():
         print(f"{chapter}: {number} mistakes are stale, rewrite them")
-    found: list[dict[str, str]] = []
+    traced, found = Traced.of(given.tests or ROOMS), list[dict[str, str]]()
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for processes of its own
-        for one in pool.map(partial(noticed, asked_by=(given.by,) if given.by else BY), told.to_dict("records")):
+        for one in pool.map(partial(noticed, traced=traced), told.to_dict("records")):
             found.append(one)
-            if not given.chapter and not given.by:
+            if not given.chapter and not given.tests:
                 some = "" if len(found) == len(told) and not given.sample else f", {len(found)} drawn with --seed {seed}"
                 write("mutants", rates(pd.DataFrame(found)), "make mutants" + some)
     print(rates(pd.DataFrame(found)).to_string(index=False))

@@ -18,7 +18,7 @@ LONG = {
         f'-s "tests-{sys.version_info[0]}.{sys.version_info[1]}(newest)" -- tests/unit/test_hashing.py',
         "Session tests-.*newest.* was successful",
     ),
-    "mutants": ("--chapter continual_mean --sample 1 --seed 1 --by tests", "continual_mean: .*: tests"),
+    "mutants": ("--chapter evolving --sample 1 --seed 1 tests/unit/test_once.py", "evolving: .*: tests"),
     "peers": ("median", r"'package': 'diffprivlib'.*'error': \d"),
     "planner": ("--questions 1 --seed 9", r"each user once +1 +\d"),
 }
