@@ -17,11 +17,10 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
-from contextlib import closing
 from dataclasses import dataclass
-from functools import partial, partialmethod
+from functools import partialmethod
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -355,10 +354,15 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
         if job not in waiting:
             say(f"{job.notebook}: unchanged")
     failures = []
-    with closing(_results(waiting, min(workers or os.cpu_count() or 1, len(waiting)))) as results:
-        for job, result in results:
+    processes = max(1, min(workers or os.cpu_count() or 1, len(waiting)))
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), files.end_with_parent)
+    try:
+        with files.starting():
+            futures = {pool.submit(run, job): job for job in waiting}
+        for future in as_completed(futures):
+            job = futures[future]
             try:
-                say(f"{job.notebook}: done in {result():.1f} s")
+                say(f"{job.notebook}: done in {future.result():.1f} s")
             except NotebookError as error:
                 say(f"{job.notebook}: failed after {time.perf_counter() - started:.1f} s\n{error}")
                 failures.append(job.notebook)
@@ -367,24 +371,8 @@ def compute(jobs: list[Job], say: Say, *, workers: int | None = None) -> None:
                     "a process that runs notebooks was killed, perhaps for want of memory (--workers 1 needs least); "
                     "the same command continues with what is finished"
                 ) from None
+    finally:  # after an error such as a full disk, which the next notebook would meet, too, none is begun
+        pool.shutdown(cancel_futures=True)
     say(f"{len(jobs)} notebooks, {len(waiting)} executed, {time.perf_counter() - started:.1f} s in total")
     if failures:
         raise NotebookError(f"{len(failures)} of {len(jobs)} notebooks failed: {', '.join(sorted(failures))}")
-
-
-def _results(waiting: list[Job], processes: int) -> Generator[tuple[Job, Callable[[], float]]]:
-    """Each job as it ends, with what gives the seconds that it took, or raises; one at a time is run by this process."""
-    if not waiting:
-        return
-    if processes == 1:
-        yield from ((job, partial(run, job)) for job in waiting)
-        return
-    with ProcessPoolExecutor(processes, get_context("spawn"), files.end_with_parent) as pool:
-        with files.starting():
-            futures = {pool.submit(run, job): job for job in waiting}
-        try:
-            for future in as_completed(futures):
-                yield futures[future], future.result
-        except BaseException:  # nobody asks further: an error such as a full disk, which the next notebook would meet, too
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
