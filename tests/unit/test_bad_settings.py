@@ -25,6 +25,7 @@ PRIVACY: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
 USERS: dict[str, Any] = {"n_users": 10, "samples_per_user": 8, "epsilon": 1.0}
 BITS: dict[str, Any] = {"n_users": 10**6, "horizon": 64, "epoch_length": 10**5, "epsilon": 2.0}
 TREE, HASHES = heavy_hitters.WordTree(), heavy_hitters.hashtogram(4, 16, 1.0, stream(0, "hashes")).hashes
+SEARCH = sparse.AboveThreshold.calibrated(**PRIVACY, reports=3, threshold=0.0)
 WORKING = [  # each with settings that work
     *(partial(law, 2.0) for law in (noise.Laplace, noise.Exponential, noise.Gaussian)),
     *(partial(law, 2.0) for law in (noise.DiscreteLaplace, noise.DiscreteGaussian)),
@@ -73,6 +74,8 @@ WORKING = [  # each with settings that work
     *(partial(make, **USERS, prior_mean=0.5) for make in (means.wishful, means.single_tree, means.multiple_trees)),
     partial(sparse.AboveThreshold, 10.0, 3, noise.Gaussian(2.0), moved=9),
     partial(sparse.AboveThreshold.calibrated, **PRIVACY, reports=3, threshold=10.0, kind="one"),
+    partial(SEARCH.silent, 10, 0.05),
+    partial(SEARCH.error, 3, 0.05),
     partial(sparse.AboveThreshold.stable_gaussian, **PRIVACY, reports=3, moved=9),
     partial(sparse.AboveThreshold.stable_one, **PRIVACY, reports=3, moved=9, split=0.5),
     partial(sparse.Histogram, noise.Gaussian(2.0), 10.0, 3, 4),
