@@ -75,13 +75,6 @@ def test_short_and_long_keys_in_one_call_agree_with_separate_calls():
         assert np.array_equal(together[1][:, [position]], alone[1])
 
 
-def test_cells_and_signs_are_in_range_and_all_occur():
-    family = MultiplyShift.draw(3, 16, stream(0, "range"))
-    cells, signs = of(family, np.arange(3)[:, None], np.arange(500, dtype=np.uint64)[None, :])
-    assert set(np.unique(cells)) == set(range(16))
-    assert set(np.unique(signs)) == {-1, 1}
-
-
 def test_widths_that_do_not_work_are_refused():
     with pytest.raises(ValueError, match="width must be at most 2"):
         MultiplyShift.draw(3, 2**33, stream(0, "width"))
