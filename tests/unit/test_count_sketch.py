@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -50,11 +51,6 @@ def test_collecting_does_not_depend_on_the_chunk_size(monkeypatch):
     monkeypatch.setattr(count_sketch, "_AT_ONCE", 7)
     assert np.array_equal(collect().sums, whole.sums)
     assert whole.n_reports == 1000
-
-
-def test_sketches_of_different_shapes_are_not_merged():
-    with pytest.raises(ValueError, match=r"of one oracle to be merged, got one of .* 5 rows of 16, .* 5 rows of 32, "):
-        oracle().empty() + oracle(width=32).empty()
 
 
 def test_simulation_refuses_what_are_no_counts():
@@ -132,6 +128,7 @@ def test_the_standard_error_is_that_of_the_estimator():
 OTHERS = [
     FreqOracle(MultiplyShift.draw(5, 16, stream(1, "hashes")), 2.0),
     oracle(epsilon=1.0),
+    *(oracle(rows=rows, width=width) for rows, width in ((5, 32), (5, 8), (6, 16), (4, 16))),
 ]
 
 
@@ -146,14 +143,9 @@ def test_sketches_of_another_oracle_are_neither_merged_nor_read(other):
             read(foreign, KEYS)
     with pytest.raises(ValueError, match=r"sketch must hold reports made for FreqOracle, .*, got one of FreqOracle"):
         freq.add(foreign, np.array([0]), np.array([1]))
-
-
-@pytest.mark.parametrize(("rows", "width"), [(5, 32), (5, 8), (6, 16), (4, 16)])
-def test_sketches_of_another_shape_are_not_read(rows, width):
-    with pytest.raises(ValueError, match=rf"made for FreqOracle, 5 rows of 16, .*, got one of .* {rows} rows of {width}, "):
-        oracle().estimate(oracle(rows=rows, width=width).empty(), KEYS)
-    with pytest.raises(ValueError, match=rf"oracle's shape \(5, 16\) \(rows, width\), got \({rows}, {width}\)"):
-        count_sketch.Sketch(oracle(), np.zeros((rows, width), dtype=np.int64), 0)
+    if (shape := foreign.sums.shape) != (5, 16):
+        with pytest.raises(ValueError, match=rf"oracle's shape \(5, 16\) \(rows, width\), got {re.escape(str(shape))}"):
+            count_sketch.Sketch(freq, foreign.sums, 0)
 
 
 def test_the_same_oracle_made_twice_or_pickled_reads_the_same_sketches():
