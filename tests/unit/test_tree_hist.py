@@ -89,12 +89,6 @@ def test_too_many_candidates_are_an_error_that_says_what_to_change():
         protocol.search(reports, 10_000)
 
 
-def test_nothing_heavy_gives_an_empty_list():
-    protocol = make(threshold=1e6).draw_hashes(stream(0, "hashes"))
-    found = protocol.search(protocol.simulate(TREE.encode(WORDS), COUNTS, stream(0, "noise")), int(COUNTS.sum()))
-    assert len(found.words) == 0
-
-
 def test_scores_by_hand():
     assert score(pd.Series(["a", "b", "x"]), {"a", "b", "c", "d"}) == {
         "precision": pytest.approx(2 / 3),
