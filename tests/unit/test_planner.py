@@ -27,8 +27,9 @@ from evolvingdp.core.noise import DiscreteLaplace, Gaussian, IntegerNoise, Lapla
 from evolvingdp.core.seeds import stream
 from evolvingdp.evolving.rivals import reserve
 from evolvingdp.evolving.rivals.reserve import Reserve
+from evolvingdp.heavy_hitters.planning import reach as found_from
 from evolvingdp.heavy_hitters.shuffling import Shuffled
-from evolvingdp.planning import local, planner
+from evolvingdp.planning import local, local_search, planner
 from evolvingdp.planning.answer import CannotServeError, Method
 from evolvingdp.planning.planner import METHODS, asked, expected, plan, reach, settled
 from evolvingdp.planning.question import STATISTICS, TARGETS, TRUST, UNITS, Question, check_used
@@ -799,6 +800,19 @@ def test_a_search_serves_at_any_epsilon_from_where_its_reports_end():
     assert settled(of("TreeHist", more), more).epsilon == 10
     behind = Question("frequencies", "shuffler", "period", users=10**5, periods=12, epsilon=10.0, delta=1e-9)
     assert error("each user once, shuffled", replace(behind, epsilon=11.3)) == error("each user once, shuffled", behind)
+
+
+@pytest.mark.parametrize("epsilon", [3.017954, 4.272241, 6.324109])
+@pytest.mark.parametrize("users", [10_000, 1_000_000])
+def test_a_search_finds_no_less_with_a_little_more_epsilon_at_which_reports_have_fewer_points(epsilon, users):
+    """Behind a shuffler a report's epsilon is any; with round ones alone below it words were found from 6 % more users."""
+    search = Question("words", users=users, periods=1)
+
+    def found(epsilon):
+        return found_from(local_search._tree_hist(replace(search, epsilon=epsilon)), users)
+
+    assert geometry(epsilon, 1 << 14).points > 1.5 * geometry(epsilon + 1e-5, 1 << 14).points
+    assert found(1.05 * epsilon) < found(1.003 * epsilon) <= found(epsilon)
 
 
 @pytest.mark.parametrize(

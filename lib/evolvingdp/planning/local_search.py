@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from evolvingdp.core.geometry import Geometry, geometry
@@ -20,7 +21,7 @@ from evolvingdp.planning.question import Question
 from evolvingdp.planning.shuffled import MOST_HASH, Mixed
 
 _AT_LEAST = 4 - float(ndtri(BETA))  # standard errors that are found: of hundreds of candidates some reach less by chance
-_RUNGS = 12  # of epsilon that are tried: to less than a third
+_RUNGS = 16  # of epsilon that are tried: to less than a third
 
 
 def _reports(question: Question) -> int:
@@ -44,13 +45,21 @@ def _tree_hist(question: Question) -> TreeHist:
         if made and (found := reach(made, users, BETA)) < least:
             best, least = made, found
         tried.add(geometry(epsilon, WIDE))
-        epsilon = rung(0.99 * epsilon)
+        epsilon = _less(epsilon)
     if not best:
         raise CannotServeError(
             f"no threshold lets a search among words of {question.length} letters end with {users:,} reports, and find one",
             "--length 6" if question.length > 6 else "",
         )
     return best
+
+
+def _less(epsilon: float) -> float:
+    """The round number below, or above it the largest at which reports have more dimensions, and many points again."""
+    low, more = rung(0.99 * epsilon), geometry(epsilon, WIDE).dimension + 0.5
+    if geometry(low, WIDE).dimension < more:
+        return low
+    return rounded(brentq(lambda one: geometry(one, WIDE).dimension - more, low, epsilon, xtol=1e-9), 7, up=False)
 
 
 @lru_cache(maxsize=512)
