@@ -60,10 +60,10 @@ def _streams(alike: Question, runs: int) -> Array:
     return np.array([moving(alike, rng) for _ in range(runs)])
 
 
-def _moving(question: Question, runs: int = 0) -> Array:
-    """The shares of all periods of so many streams, (runs, periods), the same for all users and epsilon, and drawn once for
-    them; 0: of as many as tell a mean over places of changes."""
-    runs = runs or (min(64, max(8, _DRAWN // question.periods)) if question.moves else 1)
+def _moving(question: Question) -> Array:
+    """The shares of all periods of as many streams as tell a mean over places of changes, (runs, periods), the same for all
+    users and epsilon, and drawn once for them."""
+    runs = min(64, max(8, _DRAWN // question.periods)) if question.moves else 1
     return _streams(replace(question, users=1, epsilon=1.0), runs)
 
 
