@@ -65,6 +65,9 @@ def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int 
             options.pop(name, None)
     figure = Canvas(figsize=(INCHES, high * rows * columns))
     axes = figure.subplots(rows * columns, 1, **options | {"squeeze": False}).reshape(rows, columns)
+    if columns > 1:  # what stood beside each other has numbers of its own
+        for ax in axes.flat:
+            ax.tick_params(axis="x", labelbottom=True)
     return figure, axes if not options.get("squeeze", True) else axes.item() if axes.size == 1 else axes.squeeze()
 
 
