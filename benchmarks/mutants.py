@@ -46,6 +46,7 @@ ROOMS = [f"tests/{room}" for room in ("unit", "reference", "privacy", "statistic
 ROWS = {f"tests/privacy/test_promises.py::test_the_guarantee_is_kept[{one.id}]" for one in ledger.entries()}
 GENERATORS = ("tests/privacy/test_refusals.py", "tests/privacy/test_one_more.py")
 BY = ("rows", "generators", "tests")
+READ = "audit/registry/listing.py"  # lists what the library has
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE")
 
 
@@ -84,7 +85,10 @@ class Traced:
             found = CoverageData(str(data))
             found.read()
             lines = {
-                Path(file).relative_to(library).as_posix(): found.contexts_by_lineno(file)
+                Path(file).relative_to(library).as_posix(): {
+                    line: [test.removesuffix("|run") for test in tests if test]
+                    for line, tests in found.contexts_by_lineno(file).items()
+                }
                 for file in found.measured_files()
                 if Path(file).is_relative_to(library)
             }
@@ -94,12 +98,13 @@ class Traced:
         return cls(lines, {name: took for name, took in seconds.items() if name not in failed})
 
     def near(self, file: str, old: str) -> list[str]:
-        """The tests that run a line of `old`, quickest first; where only an import does, those that run any of `file`."""
+        """The tests that run a line of `old`, quickest first; where only an import does, those that run any of `file`. And
+        those that read the code itself, for what nobody runs."""
         first = (LIBRARY / file).read_text().split(old)[0].count("\n") + 1
-        ran = {line: {test.removesuffix("|run") for test in tests} for line, tests in self.lines.get(file, {}).items()}
+        ran = self.lines.get(file, {})
         own = set().union(*(ran.get(line, ()) for line in range(first, first + old.count("\n") + 1)))
-        asked = own & self.seconds.keys() or set().union(*ran.values()) & self.seconds.keys()
-        return sorted(asked, key=self.seconds.__getitem__)
+        readers = {test for tests in self.lines.get(READ, {}).values() for test in tests}
+        return sorted(((own or set().union(*ran.values())) | readers) & self.seconds.keys(), key=self.seconds.__getitem__)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from evolvingdp.book.checkout import params_of
 from evolvingdp.core.geometry import Geometry
 from evolvingdp.core.olh import OLH
 from evolvingdp.core.seeds import stream
+from evolvingdp.heavy_hitters import shuffling
 from evolvingdp.heavy_hitters.shuffling import Shuffled, epsilon_of_a_report, fewest, hashed
 from evolvingdp.heavy_hitters.sketches.projective import ProjectiveOracle
 from evolvingdp.notebooks.heavy_hitters.trust import GROUPS, report_epsilon
@@ -82,6 +83,14 @@ def test_the_bound_is_the_sum_over_all_that_can_happen_within_a_hundredth_of_eps
     assert blanket(1.5, n_users, values, hashed, total) <= reports.delta(total) <= target
     assert blanket(1.5, n_users, values, hashed, total / 1.01) > target
     assert reports.delta(0.1) >= blanket(1.5, n_users, values, hashed, 0.1)
+
+
+@pytest.mark.parametrize("tail", [4.0, 1.0])
+@pytest.mark.parametrize(("values", "n_users"), [(4, 6), (3, 2)])
+def test_what_lies_beyond_the_grid_is_added_to_delta(values, n_users, tail, monkeypatch):
+    """Of a grid that is too narrow for the sums: e^-4 and more of their law lie beyond it."""
+    monkeypatch.setattr(shuffling, "_TAIL", tail)
+    assert Shuffled(2.0, n_users, values).delta(0.0) >= enumerated(responses(2.0, values), n_users, 0.0)
 
 
 def test_a_lot_has_fewer_users_than_it_is_priced_for_in_a_thousandth_of_delta():

@@ -13,7 +13,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.stats import binom, kstest
+from scipy.stats import binom, chi2, kstest
 
 from evolvingdp.core.noise import Gaussian, GaussianNoise, IntegerNoise, Laplace, MonitorNoise
 from evolvingdp.core.seeds import stream
@@ -21,6 +21,7 @@ from evolvingdp.sparse_vector.above_threshold import AboveThreshold
 from evolvingdp.sparse_vector.histograms import Histogram
 from evolvingdp.sparse_vector.shifting import solve
 from evolvingdp.sparse_vector.shifting_simulation import (
+    crossing,
     simulate,
     simulate_drawn,
     simulate_histogram,
@@ -94,6 +95,18 @@ def test_the_simulation_has_the_law_of_a_stable_monitor(noise, other):
     assert pvalue(slow, simulated(simulate, replace(monitor, noise=other), "stable", 1600)) < ALPHA
     with pytest.raises(ValueError, match="moved must be at least the steps"):
         simulate(replace(monitor, moved=SMALL.horizon - 1), SMALL, stream(0, "few"))
+
+
+@pytest.mark.parametrize("threshold", [5.0, 3.5, 2.0])
+def test_each_event_of_a_family_is_found_as_often(threshold):
+    """Whichever is rarer, found or missed; of a law by which every event is found a tenth more or less it is not true."""
+    noise, runs = Laplace(1.0), 4000
+    found = sum(crossing(noise, threshold, SMALL, stream(0, "crossing", run)).astype(int) for run in range(runs))
+    chance = noise.sf(threshold - SMALL.sizes)
+    variance = runs * chance * (1 - chance)
+    assert chi2.sf(np.sum((found - runs * chance) ** 2 / variance), SMALL.n_events) > ALPHA
+    tenth = 0.1 * runs * np.minimum(chance, 1 - chance) * np.where(np.arange(SMALL.n_events) % 2, 1, -1)
+    assert chi2.sf(np.sum((found + tenth - runs * chance) ** 2 / variance), SMALL.n_events) < ALPHA
 
 
 def literal_threshold(method):

@@ -419,6 +419,7 @@ def test_values_of_a_range_are_rounded_to_a_grid_that_leaves_room_for_sums_and_n
     assert UserMean(*size, **more).resolution == 1
     with pytest.raises(ValueError, match=r"samples must be 40 or 160 where resolution is 1, got 83\.5 at position 0"):
         settings.but(resolution=1).encode([83.5])
+    assert settings.but(resolution=1).encode([40, 160, 40]).tolist() == [0, 1, 0]
 
 
 def test_users_whom_settings_do_not_know_are_refused_also_where_samples_are_dropped_and_empty_streams_are_streams():

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import binom, binomtest, levene
 
 from evolvingdp.core.reports import Sign, Subset, best_report
 from evolvingdp.core.seeds import stream
@@ -17,6 +18,7 @@ from evolvingdp.evolving.heavy_thresh import HeavyThresh
 from evolvingdp.evolving.streams import WordStream
 from evolvingdp.evolving.thresh import Thresh
 from evolvingdp.notebooks.evolving.heavy_thresh import _judge, _mean_judgment, _run
+from support import ALPHA
 
 VOTING = Thresh(300, 8, 2000, 60.0, 1.5, 2.0, vote_cap=8, estimate_cap=3, unit=0.2, beta=0.05)
 SMALL = HeavyThresh(VOTING, 6)
@@ -33,6 +35,28 @@ def test_updates_have_the_stated_standard_error():
     ratio = np.sqrt(np.mean(np.square(errors))) / settings.standard_error
     assert abs(ratio - 1) < 4.9 / math.sqrt(2 * 40 * 200) + 0.005
     assert abs(ratio / 0.9 - 1) > 4.9 / math.sqrt(2 * 40 * 200) + 0.005
+
+
+def test_groups_that_hold_the_same_report_each_for_themselves():
+    """Simulated recomputation of two groups is that of one: reports that they shared would spread by the root of 2 more."""
+    groups = [WordStream.make(sizes, LAWS, [[0] * 8] * len(sizes), 2000) for sizes in ([300], [150, 150])]
+    whole, halves = (heavy_simulation.Hashed(SMALL, each) for each in groups)
+    one = [heavy_simulation.reported_sums(whole, 1, stream(0, "whole", run))[0] for run in range(800)]
+    two = [heavy_simulation.reported_sums(halves, 1, stream(0, "halves", run))[0] for run in range(800)]
+    shared = [2 * halves.reports(150, 0, stream(0, "shared", run))[0] for run in range(800)]
+    assert levene(one, two).pvalue > ALPHA
+    assert levene(one, shared).pvalue < ALPHA
+
+
+def test_noise_alone_asks_for_an_update_as_often_as_it_exceeds_the_cut():
+    """Where nobody votes yes: with a margin of .02 once in five epochs or so, and not never."""
+    voting = replace(VOTING, margin=0.02)
+    still, flip = WordStream.make([300], LAWS, [[0] * 8], 2000), voting.vote_randomizer.flip
+    runs = [heavy_simulation.simulate(HeavyThresh(voting, 6), still, stream(0, "alone", run)) for run in range(300)]
+    assert all(run.yes == [0] * 8 for run in runs)
+    chance = binom.sf(math.floor(300 * voting.update_cut), 300, flip)
+    assert binomtest(sum(run.public[1].updated for run in runs), 300, chance).pvalue > ALPHA
+    assert binomtest(0, 300, chance).pvalue < ALPHA
 
 
 def test_when_estimates_run_out_the_last_one_stays_and_is_flagged():

@@ -267,6 +267,13 @@ def test_noisy_weights_have_the_error_that_is_stated(law):
     assert math.sqrt(np.mean(squares)) == pytest.approx(method.standard_error, rel=deviations)
 
 
+def test_noisy_weights_of_what_nobody_holds_are_told_where_all_are_listed_alone():
+    nobody, rng = np.zeros(1000, dtype=np.int64), stream(0, "nobody")
+    told = [np.isfinite(Histogram(Gaussian(3.0), 0.0, 1, 9, stable).noisy(nobody, rng)).mean() for stable in (True, False)]
+    assert told[0] == 0
+    assert told[1] == pytest.approx(0.5, abs=0.08)
+
+
 def test_a_histogram_tells_noisy_weights_of_what_it_reports_and_ends_after_the_steps_that_are_paid_for():
     held, method = (
         np.repeat([7, 11, 27**6 - 1, 5], [5000, 900, 2000, 1]),
