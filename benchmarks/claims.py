@@ -4,11 +4,13 @@
     python benchmarks/claims.py --seeds 5 sparse_vector/threshold_monitor
 
 Seeds are drawn from the operating system and kept with what they gave, none is left out. The same command goes on where it
-was stopped, with the runs whose code is still the same; writes benchmarks/results/claims*.csv, which the book shows.
+was stopped, with the runs whose code and parameters are still the same; writes benchmarks/results/claims*.csv, which the
+book shows.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 import time
@@ -19,7 +21,7 @@ import pandas as pd
 from evolvingdp.book import checkout
 from evolvingdp.book.checkout import Project, params_of, run_of
 
-COLUMNS = ["notebook", "preset", "seed", "library", "date", "seconds", "claims", "failed"]
+COLUMNS = ["notebook", "preset", "seed", "library", "parameters", "date", "seconds", "claims", "failed"]
 
 
 def main() -> None:
@@ -28,7 +30,7 @@ def main() -> None:
     names = [project.notebook(name) for name in asked.notebooks] or project.notebooks()
     runs: pd.DataFrame | None = None
     for name in names:
-        now = checkout.made_of(name)["library"]
+        now = checkout.made_of(name)["library"], parameters(name, asked.preset)
         for _ in range(asked.seeds - len(kept(name, asked.preset, now))):
             row = one(name, asked.preset, now)
             runs = pd.concat([stored(), pd.DataFrame([row])], ignore_index=True)
@@ -44,25 +46,33 @@ def stored() -> pd.DataFrame:
     return pd.read_csv(file, keep_default_na=False) if file.is_file() else pd.DataFrame(columns=COLUMNS)
 
 
-def kept(name: str, preset: str, library: str) -> pd.DataFrame:
-    """The runs of a notebook that the code of today would make again."""
+def parameters(name: str, preset: str) -> str:
+    """A digest of what a preset says."""
+    values = params_of(name).make(preset).as_json()
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def kept(name: str, preset: str, now: tuple[str, str]) -> pd.DataFrame:
+    """The runs of a notebook that today's code would make again, with today's parameters."""
     runs = stored()
-    return runs[(runs.notebook == name) & (runs.preset == preset) & (runs.library == library)]
+    same = (runs.notebook == name) & (runs.preset == preset)
+    return runs[same & (runs.library == now[0]) & (runs.parameters == now[1])]
 
 
-def one(name: str, preset: str, library: str) -> dict[str, object]:
+def one(name: str, preset: str, now: tuple[str, str]) -> dict[str, object]:
     """A run at a seed that is drawn now; which claims fail, as JSON."""
     seed, started = secrets.randbelow(2**31), time.process_time()
     claims = run_of(name)(params_of(name).make(preset), seed).claims
     failed = [f"{claim.claim}: {claim.value:.4g}, {claim.bound_in_words}" for claim in claims if not claim.holds]
     cost = time.strftime("%Y-%m-%d"), round(time.process_time() - started, 1)
-    row = name, preset, seed, library, *cost, len(claims), json.dumps(failed, ensure_ascii=False)
+    row = name, preset, seed, *now, *cost, len(claims), json.dumps(failed, ensure_ascii=False)
     return dict(zip(COLUMNS, row, strict=True))
 
 
 def show(runs: pd.DataFrame) -> None:
     """The tables of the book: a row a notebook, of the runs of its newest code; and a row a claim that failed once."""
-    newest = runs[runs.library == runs.groupby(["notebook", "preset"]).library.transform("last")]
+    made = runs.library + runs.parameters
+    newest = runs[made == made.groupby([runs.notebook, runs.preset]).transform("last")]
     summary = newest.groupby(["notebook", "preset"]).agg(
         seeds=("seed", "count"),
         claims=("claims", "last"),

@@ -37,7 +37,8 @@ def claims(monkeypatch, tmp_path):
     import claims
 
     monkeypatch.setattr(claims.measure, "RESULTS", tmp_path)
-    monkeypatch.setattr(claims, "params_of", lambda name: SimpleNamespace(make=lambda preset: preset))
+    made = SimpleNamespace(as_json=dict)
+    monkeypatch.setattr(claims, "params_of", lambda name: SimpleNamespace(make=lambda preset: made))
 
     def run(params, seed):
         return SimpleNamespace(claims=[Claim("It holds", 0.0, "<=", 1.0), Claim("It may fail", seed % 2, "<=", 0.5)])
@@ -75,3 +76,7 @@ def test_the_command_goes_on_where_it_was_stopped_and_starts_anew_with_new_code(
     runs, failed = claims.command("--seeds", "1", "sparse_vector/threshold_monitor")
     assert runs.seed.tolist() == [10, 11, 12, 13]
     assert failed.code.tolist() == ["this", "since mended"]
+    monkeypatch.setattr(claims.module, "parameters", lambda name, preset: "others")
+    runs, failed = claims.command("--seeds", "1", "sparse_vector/threshold_monitor")
+    assert runs.seed.tolist() == [10, 11, 12, 13, 14]
+    assert failed.code.tolist() == ["since mended", "since mended"]
