@@ -64,7 +64,7 @@ searches: $(READY) ## errors of 60 random searches beside what is predicted of t
 peers: $(READY) ## compare with other packages, each in its own environment (an hour or less; writes benchmarks/results/peers*)
 	@$(BIN)/python benchmarks/compare.py $(ARGS)
 
-mutants: $(READY) ## put mistakes into the library: which do rows, generators and tests notice? (an hour or two)
+mutants: $(READY) ## put mistakes into the library: which do rows, generators and tests notice? (an hour)
 	@$(if $(ARGS),,PRIVACY_SETTINGS=10 $(BIN)/pytest $(PARALLEL) $(GENERATORS))
 	@$(BIN)/python benchmarks/mutants.py $(ARGS)
 
