@@ -26,6 +26,19 @@ LAWS = [[0.9, 0.02, 0.02, 0.02, 0.02, 0.02], [0.02, 0.02, 0.02, 0.02, 0.02, 0.9]
 CHANGE = WordStream.make([300], LAWS, [[0, 0, 0, 1, 1, 1, 1, 1]], 2000)
 
 
+def test_the_randomizer_costs_exactly_its_epsilon_and_is_unbiased():
+    """R over all pairs of histograms of two words of three, zero included, and all outputs (coordinate, sign)."""
+    settings = HeavyThresh(replace(VOTING, epoch_length=2), 3)
+    histograms = [np.bincount(pair, minlength=3) for pair in itertools.product(range(3), repeat=2)]
+    means = [settings.signed(each[None, :])[0] / 2 for each in histograms] + [np.zeros(4)]
+    laws = [np.concatenate([settings.report_plus(mean), 1 - settings.report_plus(mean)]) / 4 for mean in means]
+    loss = max(float(np.log(one / other).max()) for one, other in itertools.permutations(laws, 2))
+    assert loss == pytest.approx(settings.voting.estimate_epsilon)
+    debias = settings.voting.estimate_randomizer.debias
+    for mean in means:
+        assert debias * (2 * settings.report_plus(mean) - 1) == pytest.approx(mean)
+
+
 def test_updates_have_the_stated_standard_error():
     settings = HeavyThresh.tuned(10**6, 16, 10**6, 2.0, 200, changes=1)
     data = WordStream.make([10**6], [np.full(200, 1 / 200)], [np.zeros(16, int)], 10**6)
