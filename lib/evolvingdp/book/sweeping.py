@@ -318,15 +318,14 @@ def tabulate(folder: Path, keys: list[str], sweep: Sweep) -> None:
     import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from pyarrow.dataset import dataset
 
     paths = [_points(folder) / f"{key}.parquet" for key in keys]
     schemas = [pq.read_schema(path) for path in paths]
     abouts = [json.loads(schema.metadata[ABOUT]) for schema in schemas]
     schema = pa.unify_schemas([each.remove_metadata() for each in schemas], promote_options="permissive")
     with replacing(folder / "sweep.parquet") as file, pq.ParquetWriter(file, schema) as writer:
-        for rows in dataset(paths, schema).to_batches():  # a point in memory at a time; what some points lack is null there
-            writer.write_batch(rows)
+        for path in paths:  # a point in memory at a time; what some points lack is null there
+            writer.write_table(pq.read_table(path, schema=schema))
     values = pd.DataFrame([about["point"] | about["values"] for about in abouts])
     claims = pd.DataFrame([about["point"] | _bounds(claim) for about in abouts for claim in about["claims"]])
     for name, table in {"values": values, "claims": claims.astype({"bound": float, "low": float, "high": float})}.items():
