@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import replace
+from string import ascii_lowercase
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import gamma, norm
+from scipy.stats import binomtest, gamma, norm
 
 from evolvingdp.book.checkout import params_of
 from evolvingdp.core.geometry import Geometry
@@ -28,6 +29,7 @@ from evolvingdp.notebooks.heavy_hitters import treehist as ladder
 from evolvingdp.notebooks.heavy_hitters.lists import data, judge, score
 from evolvingdp.notebooks.heavy_hitters.predicted import expected_candidates, found_probability, known_f1
 from evolvingdp.notebooks.heavy_hitters.streams import random_words
+from support import ALPHA
 
 Params = params_of("heavy_hitters/treehist")
 TREE = WordTree((1, 1), length=2)
@@ -383,21 +385,41 @@ def test_a_known_list_of_words_at_the_threshold_is_half_listed():
 
 def test_a_plan_that_no_search_can_follow_is_refused():
     with pytest.raises(
-        ValueError, match=r"n_users must be more, or max_candidates, .* got 1000000 and 1000 for epsilon = 0.1"
+        ValueError, match=r"n_users must be more, or max_candidates, .* got 1000000 and 100 for epsilon = 0.1"
     ):
-        planned(0.1, 10**6, 100.0, max_candidates=1000)
+        planned(0.1, 10**6, 100.0, max_candidates=100)
     with pytest.raises(ValueError, match="threshold must be > 0 and finite, got nan"):
         planned(9.0, 10**6, math.nan)
     with pytest.raises(ValueError, match="width must be >= 2, got 1"):
         make(width=1)
+    with pytest.raises(ValueError, match="least_cut must be >= 0, got -1"):
+        make(least_cut=-1.0)
 
 
-@pytest.mark.parametrize(("epsilon", "length"), [(1.0, 9), (3.0, 8), (8.0, 12)])
+def test_a_plan_that_may_ask_for_little_cuts_higher_and_finds_what_it_says():
+    """By its threshold alone a hundred prefixes that others hold would pass a level, and below them it asks for too much."""
+    n_users, runs, found = 100_000, 20, 0
+    plan = planned(3.0, n_users, length=4, max_candidates=2000)
+    assert plan.least_cut > plan.threshold
+    held, few = round(reach(plan, n_users)), 650
+    others = (n_users - 10 * held) // few
+    words = [letter * 4 for letter in "abcdefghij"]
+    words += [first + second * 3 for first in "klmnop" for second in ascii_lowercase][:others]
+    leaves, counts = plan.tree.encode(words), np.append(np.full(10, held), np.full(others, few))
+    with pytest.raises(TooManyCandidatesError, match="max_candidates is 2000"):
+        replace(plan, least_cut=0.0).draw_hashes(stream(0, "hashes")).simulate_search(leaves, counts, stream(0, "noise"))
+    for run in range(runs):
+        listed = plan.draw_hashes(stream(run, "hashes")).simulate_search(leaves, counts, stream(run, "noise")).words
+        found += listed.word.isin(words[:10]).sum()
+    assert binomtest(found, 10 * runs, 0.95).pvalue > ALPHA
+
+
+@pytest.mark.parametrize(("epsilon", "length"), [(1.0, 9), (3.0, 8), (8.0, 9), (8.0, 12)])
 def test_of_more_users_a_search_finds_what_a_smaller_share_holds(epsilon, length):
-    """By a higher threshold, where at the lowest one it would ask for too much: without, words of
-    nine letters were not found among 3 * 10^11 users, at any share. It asks for no more than it may."""
+    """By higher cuts, where it would ask for too much: without, words of nine letters were not found among 3 * 10^11 users,
+    at any share; by a higher threshold instead the share rose by up to a tenth. It asks for no more than it may."""
     last = 1.0
-    for n_users in (10**8, 10**9, 10**10, 10**11, 10**12):
+    for n_users in (4_000_000, 5_000_000, 6_000_000, 7_000_000, 10**7, 10**8, 10**9, 10**10, 10**11, 10**12):
         plan = planned(epsilon, n_users, length=length)
         assert expected_candidates(plan, n_users) <= 0.75 * plan.max_candidates
         last, before = reach(plan, n_users) / n_users, last

@@ -42,8 +42,8 @@ def planned(
 ) -> TreeHist:
     """The TreeHist that finds words of the fewest users with probability 1 - `missed`, by `reach`, among trees and shares of
     the users for whole words; where all words can be asked for, all users report those.  Its threshold is the lowest that so
-    few `strangers` are expected to reach, words that nobody holds, and at which it asks for three quarters of
-    `max_candidates` at most, or `threshold`, where that is higher.
+    few `strangers` are expected to reach, words that nobody holds, or `threshold`, where that is higher; its levels are cut
+    so high that it asks for three quarters of `max_candidates` at most.
 
     Raises ValueError where no plan asks for so few, or each could find nothing.
     """
@@ -67,25 +67,23 @@ def planned(
         rows = max(needed, min(_enough_rows(space, lonely / _CROWD), int(_LOOK_UPS / asked)))
         return asked / min(0.75 * max_candidates, _LOOK_UPS / needed), replace(made, rows=rows)
 
+    def over(log_cut: float, made: TreeHist) -> float:
+        """How much too much it asks for, were no level cut lower."""
+        return math.log(sized(replace(made, least_cut=math.exp(log_cut)))[0])
+
     tried = []
     for steps in _trees(length):
         for share in _SHARES[: None if len(steps) > 1 else 1]:
             made = TreeHist(WordTree(steps, length), epsilon, threshold or 1.0, most, WIDE, share, max_candidates)
             tried.append((reach(made := cutting(made), n_users, missed), made))
     for bound, made in sorted(tried, key=lambda one: one[0]):
-        if bound >= least:  # with fewer rows, or a higher threshold, it is no less
+        if bound >= least:  # with fewer rows, or higher cuts, it is no less
             break
-        if sized(made)[0] > 1:
-
-            def over(log_cut: float, made: TreeHist = made) -> float:
-                return math.log(sized(replace(made, threshold=math.exp(log_cut)))[0])
-
-            if best and best.threshold > made.threshold and over(math.log(best.threshold)) > 0:
-                made = replace(made, threshold=best.threshold)
-            if reach(made, n_users, missed) >= least or over(math.log(least)) > 0:
+        if over(0.0, made) > 0:
+            if over(math.log(least), made) > 0:
                 continue
-            fewest = brentq(over, math.log(made.threshold), math.log(least), xtol=1e-5)
-            made = replace(made, threshold=math.exp(fewest + 1e-5))
+            lowest = brentq(over, 0.0, math.log(least), (made,), xtol=1e-5)
+            made = replace(made, least_cut=math.exp(lowest + 1e-5))
         made = cutting(sized(made)[1])
         if (users := reach(made, n_users, missed)) < least:
             least, best = users, made

@@ -104,7 +104,8 @@ class TreeHist:
 
     `threshold`: the count that a word must reach, in users.  Levels above the last are cut at
     max(threshold - 3 standard errors of a word there, 2 of a word that nobody holds) of that level, so that a word at the
-    threshold is rarely lost early, or higher where more than about 200 words that nobody holds would pass.
+    threshold is rarely lost early, or higher where more than about 200 words that nobody holds would pass, and no lower than
+    `least_cut`: prefixes that are held and pass a cut are n_users / cut at most.
     Of one level, all users report whole words.
     """
 
@@ -115,12 +116,16 @@ class TreeHist:
     width: int = 2**16  # cells of a row, at least
     leaf_share: float = 0.8  # of the users report whole words
     max_candidates: int = 20_000_000  # asked for at one level: a search that would ask for more stops with an error
+    least_cut: float = 0.0  # users: a level above the last is cut no lower; what it loses counts in `planning.reach`
 
     def __post_init__(self) -> None:
         checks.positive(epsilon=self.epsilon, threshold=self.threshold)
         checks.integer_at_least(1, rows=self.rows, max_candidates=self.max_candidates)
         checks.integer_at_least(2, width=self.width)
         checks.probability(leaf_share=self.leaf_share)
+        checks.finite(least_cut=self.least_cut)
+        if self.least_cut < 0:
+            raise ValueError(f"least_cut must be >= 0, got {self.least_cut!r}")
 
     @cached_property
     def shares(self) -> tuple[float, ...]:
@@ -152,7 +157,7 @@ class TreeHist:
         if level == self.tree.depth - 1:
             return self.threshold
         nobody, held = self.level_errors(level, n_users, np.array([0.0, self.threshold])).tolist()
-        return adaptive_cut(self.threshold, nobody, asked, held, self.skew(level, n_users))
+        return max(self.least_cut, adaptive_cut(self.threshold, nobody, asked, held, self.skew(level, n_users)))
 
     def skew(self, level: int, n_users: int) -> float:
         """Of the error of a word that nobody holds: of how many reports support it."""

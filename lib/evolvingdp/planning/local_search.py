@@ -31,7 +31,7 @@ def _reports(question: Question) -> int:
 
 def _tree_hist(question: Question) -> TreeHist:
     """The one that finds most at this epsilon or less, as a report may always use less: sketches for a large epsilon, which
-    have few points, can need higher thresholds. Of one geometry the largest epsilon finds most."""
+    have few points, can need higher cuts. Of one geometry the largest epsilon finds most."""
     if question.unit == "user":
         enough_reports(question)
     if (users := _reports(question)) < 1000:
