@@ -32,7 +32,7 @@ STOP = f"""() => {{
   window.stops = window.stops || []
   const before = window.stops.indexOf(element)
   if (before < 0) window.stops.push(element)
-  const name = element.outerHTML.replace(" active", "").slice(0, 120)  // which section one sees is marked a moment late
+  const name = element.outerHTML.replace(/ active| aria-current="true"/g, "").slice(0, 120)  // the section seen, marked late
   return {{name, before, seen: ({SEEN})(element), look: ({LOOK})(element)}}
 }}"""
 MISSED = f"""() => [...document.querySelectorAll("{KEYBOARD}")].filter(element => !window.stops.includes(element)
