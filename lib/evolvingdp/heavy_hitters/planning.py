@@ -99,10 +99,16 @@ def with_few(settings: TreeHist, n_users: int, strangers: float = 0.05) -> TreeH
     """The same, with the lowest threshold that so few `strangers` are expected to reach, words that nobody holds: by known
     errors, and the most that words below it, which no fit takes out of the cells, may add to a stranger's."""
     last = settings.tree.depth - 1
-    rare = strangers / _asked(replace(settings, threshold=1.0), n_users)[0][last]
-    few = skewed_isf(min(0.5, rare), settings.skew(last, n_users))
-    shared = few**2 * _collisions(settings, n_users) / 2
-    return replace(settings, threshold=shared + math.hypot(shared, few * settings.level_error(last, n_users)))
+
+    def needed(threshold: float) -> float:
+        """At what a search asks for that has this one; the higher that is, the less."""
+        rare = strangers / _asked(replace(settings, threshold=threshold), n_users)[0][last]
+        few = skewed_isf(min(0.5, rare), settings.skew(last, n_users))
+        shared = few**2 * _collisions(settings, n_users) / 2
+        return shared + math.hypot(shared, few * settings.level_error(last, n_users))
+
+    low = needed(high := needed(1.0))
+    return replace(settings, threshold=high if low == high else needed(low))  # lower than high, and still high enough
 
 
 def _collisions(settings: TreeHist, n_users: int) -> float:
