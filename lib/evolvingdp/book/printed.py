@@ -56,7 +56,9 @@ def _fitted(figure: Canvas) -> Canvas:
     wide, high = figure.get_size_inches()
     if shown:
         columns = 1 if max(map(len, shown)) > LONG else 2
-        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns)
+        legend = figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=columns)
+        for line in legend.findobj(Line2D):  # points of a crowd are small, and here nobody sees their colour
+            line.set_markersize(max(4, line.get_markersize()))
         high += 0.15 * -(-len(shown) // columns)
     for text in figure.findobj(Text):
         text.set_fontsize(min(max(text.get_fontsize(), style.LETTERS[0]), style.LETTERS[1]))
