@@ -60,10 +60,13 @@ def kept(name: str, preset: str, now: tuple[str, str]) -> pd.DataFrame:
 
 
 def one(name: str, preset: str, now: tuple[str, str]) -> dict[str, object]:
-    """A run at a seed that is drawn now; which claims fail, as JSON."""
-    seed, started = secrets.randbelow(2**31), time.process_time()
-    claims = run_of(name)(params_of(name).make(preset), seed).claims
-    failed = [f"{claim.claim}: {claim.value:.4g}, {claim.bound_in_words}" for claim in claims if not claim.holds]
+    """A run at a seed that is drawn now; which claims fail, as JSON. One that ends with an error is kept, too."""
+    seed, started, claims = secrets.randbelow(2**31), time.process_time(), []
+    try:
+        claims = run_of(name)(params_of(name).make(preset), seed).claims
+        failed = [f"{claim.claim}: {claim.value:.4g}, {claim.bound_in_words}" for claim in claims if not claim.holds]
+    except Exception as error:
+        failed = [f"no claim was tried: {type(error).__name__}: {error}"]
     cost = time.strftime("%Y-%m-%d"), round(time.process_time() - started, 1)
     row = name, preset, seed, *now, *cost, len(claims), json.dumps(failed, ensure_ascii=False)
     return dict(zip(COLUMNS, row, strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import operator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -162,6 +163,20 @@ def test_a_refusal_that_depends_on_data_is_broken_and_no_setting_that_all_refuse
         ledger.worst(mechanism("noise", Trial((), run, (0, 1), 1.0)), 1)
     with pytest.raises(LookupError, match="must have a setting"):
         ledger.worst(mechanism("noise", Trial((), run, (1, 2), 1.0)), 1)
+
+
+def test_where_all_settings_are_refused_that_were_to_be_tried_others_are():
+    """At one seed in sixteen the ledger of few settings ended without a number: half of them are refused by per_step."""
+
+    def refused(held, rng):
+        raise ValueError("never")
+
+    taken = Trial("sixth", lambda held, rng: held + rng.laplace(), (0.0, 1.0), 1.0)
+    trials = [Trial((), refused, (0.0, 1.0), 1.0)] * 5 + [taken]
+    drawn = iter(trials)
+    found = ledger.worst(replace(mechanism("noise", trials[0]), trial=lambda rng: next(drawn)), 1)
+    assert (found.settings, found.tried) == ("sixth", 1)
+    assert found.loss == pytest.approx(1.0)
 
 
 def test_what_cannot_be_followed_is_no_refusal_of_a_mechanism():

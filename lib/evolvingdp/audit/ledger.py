@@ -49,10 +49,14 @@ def entries() -> tuple[Entry, ...]:
 
 
 def worst(mechanism: Mechanism, settings: int, seed: int = 0) -> Measured:
-    """The largest loss over its promise, of as many settings as are tried of a mechanism of this cost."""
-    found = []
+    """The largest loss over its promise, of as many settings as are tried of a mechanism of this cost; where it refuses all
+    of them, of the first that it takes. Raises LookupError where it takes none of ten times as many."""
+    found: list[Measured] = []
     cost = 1 if mechanism.how == REPORTS else mechanism.cost
-    for number in range(max(_FEWEST, settings // cost)):
+    tries = max(_FEWEST, settings // cost)
+    for number in range(10 * tries):
+        if number >= tries and found:
+            break
         trial, loss = loss_of_trial(mechanism, number, seed)
         if loss is not None:
             found.append(Measured(trial.epsilon, loss, trial.delta, str(trial.settings)))
