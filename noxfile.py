@@ -13,7 +13,7 @@ import nox
 nox.options.default_venv_backend = "uv"
 nox.options.envdir = "_build/nox"
 TOOLS = (  # packaging: setuptools takes the one that is installed, and needs this
-    *("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100", "filelock>=3", "dp-accounting>=0.6"),
+    *("pytest>=8.3", "pytest-xdist>=3.6", "hypothesis>=6.100", "filelock>=3", "pytest-cov>=6", "dp-accounting>=0.6"),
     *("setuptools>=77", "pip>=25", "packaging>=24.2"),
 )
 
