@@ -158,6 +158,16 @@ def test_the_epsilon_of_a_report_is_the_largest_that_the_total_allows():
     assert epsilon_of_a_report(4.0, 1e-3, 10**8, lambda _: (4, 1 / 16), 6.0) == 6.0
 
 
+def test_more_users_never_lower_the_epsilon_of_a_report():
+    """With 168 users, 9 values spend all of delta at 2.114; 10 values, from 2.140 on, less than all of it up to 2.145."""
+    epsilon, delta = 3.09053999932813 / math.sqrt(10), 1.3665731371047213e-09
+    ladder = [epsilon_of_a_report(epsilon, delta, users, hashed, 15.0) for users in (165, 168, 171, 175, 178, 182)]
+    assert np.all(np.diff(ladder) > 0)
+    assert [hashed(one)[0] for one in ladder] == [9, 10, 10, 10, 10, 10]
+    smooth = [epsilon_of_a_report(1.0, 1e-6, users, lambda one: (2 + one, 0.0), 10.0) for users in (1000, 1100)]
+    assert smooth[0] < smooth[1]
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [

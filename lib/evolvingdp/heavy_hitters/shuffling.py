@@ -39,6 +39,7 @@ _TAIL = 42.0  # e^-42 of the sums' law may be beyond either end of the grid: it 
 _LEAST_DELTA = 1e-12
 _RARE = 1e-3  # of delta: that a lot has fewer users
 _MOST = 15.0  # epsilon of a report
+_NEAR = 1e-6  # relative: the epsilon of a report that is allowed
 
 
 @checks.plain
@@ -108,7 +109,7 @@ def epsilon_of_a_report(
 ) -> float:
     """The largest epsilon, up to `most`, of reports that are (`epsilon`, `delta`)-private once shuffled.
 
-    `values`: the values and both of `Shuffled` at a given epsilon.  Never less than `epsilon`.
+    `values`: the values and both of `Shuffled` at a given epsilon, with which they may grow.  Never less than `epsilon`.
     """
     checks.positive(epsilon=epsilon, most=most)
     _check(delta)
@@ -121,7 +122,18 @@ def epsilon_of_a_report(
         one = report(more)
         return Shuffled(one, n_users, *values(one)).delta(epsilon) / delta
 
-    return report(_last(spent, 0.0, math.log(most / epsilon), 1e-4))
+    def same(start: float) -> float:
+        """The last place from `start` on whose reports have as many values."""
+        if values(report(start)) == values(most):
+            return end
+        return _bisected(lambda more: values(report(more)) == values(report(start)), start, end)
+
+    end = math.log(most / epsilon)
+    last = _last(spent, 0.0, end, _NEAR)
+    # delta falls where a report gets another value: beyond the first place where it is spent there may be others
+    while (start := max(math.nextafter(same(last), math.inf), last + _NEAR)) < end and spent(start) <= 1:
+        last = _last(spent, start, same(start), _NEAR)
+    return report(last)
 
 
 def hashed(epsilon: float) -> tuple[float, float]:
@@ -171,6 +183,13 @@ def _last(spent: Callable[[float], float], good: float, other: float, near: floa
     while excess(place) > 0:
         place = min(place + back, good) if back > 0 else max(place + back, good)
     return place
+
+
+def _bisected(holds: Callable[[float], bool], good: float, bad: float) -> float:
+    """The last double from `good` on at which it `holds`, as it does at `good` and not at `bad`."""
+    while good < (middle := (good + bad) / 2) < bad:
+        good, bad = (middle, bad) if holds(middle) else (good, middle)
+    return good
 
 
 def _check(delta: float) -> None:

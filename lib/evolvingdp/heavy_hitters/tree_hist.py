@@ -6,7 +6,7 @@
 two of epsilon/2, which compose.  Neighbouring inputs are any two words of one user.  Which level a user reports to is public
 and independent of the word.
 
-**Error.** `TreeHist.level_errors`. Algorithm 3's medians err by about sqrt(pi/2) a sqrt(n/q) at a level that the share q of
+**Error.** `TreeHist.level_error`. Algorithm 3's medians err by about sqrt(pi/2) a sqrt(n/q) at a level that the share q of
 the users reports to, a = coth(epsilon/4); Theorem 5.2's threshold eta is `theory.paper_threshold`.
 
 **Source.** `Algorithm3` is Algorithm 3 of Bassily et al. (2020).  Applies E-HH-7: the final report uses fresh indices.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evolvingdp.planning.question import Question
@@ -122,7 +122,7 @@ class Answer:
     predictions: list[Prediction]
     refusals: list[Refusal]
     sentence: str
-    reached: list[Any] = field(default_factory=list)
+    reached: list[Any]
 
     def as_json(self) -> dict[str, Any]:
         """Everything, for machines."""

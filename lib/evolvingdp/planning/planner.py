@@ -32,7 +32,7 @@ def plan(question: Question) -> Answer:
     found = [_ask(method, question) for method in asked(question)]
     predictions = sorted((one for one in found if isinstance(one, Prediction)), key=lambda one: one.rank)
     refusals = [one for one in found if isinstance(one, Refusal)]
-    return Answer(question, predictions, refusals, sentence(question, predictions, refusals))
+    return Answer(question, predictions, refusals, sentence(question, predictions, refusals), [])
 
 
 def asked(question: Question) -> list[Method]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -64,7 +64,7 @@ class Choice:
     predicted: dict[str, dict[str, float]]
     settings: dict[str, Settings]
     online: bool
-    refused: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str]
 
     def __str__(self) -> str:
         worst = max(self.predicted[self.method], key=lambda stream: self._ratio(self.method, stream))
