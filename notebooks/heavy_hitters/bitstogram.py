@@ -286,7 +286,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
     names = {"printed": PRINTED, "best": BEST, "succinct": SUCCINCT}
     for dataset in DATASETS:
         for short, variant in names.items():
-            for column in ("recall", "f1"):
+            for column in ("precision", "recall", "f1"):
                 found[f"{dataset}_{short}_{column}"] = rungs[column][dataset, variant]
     return found | _of_the_map(params, table)
 

@@ -48,6 +48,7 @@ LETTERS = (8.0, 8.5)  # points, of letters in print
 PRINT: Any = _SETTINGS | {"font.size": 7.5, "lines.linewidth": 1.1, "lines.markersize": 4, "axes.linewidth": 0.6}
 COLUMN: ContextVar[str] = ContextVar("COLUMN", default="")  # the figure that is drawn for a printed column just now
 INCHES = 3.3  # of a column
+_AWAY = 0.025  # of a panel's height: a name so far from its line's end is led to it
 
 
 def canvas(width: float = 7.0, height: float = 4.0, columns: int = 1, rows: int = 1, **options: Any) -> tuple[Canvas, Any]:
@@ -117,8 +118,8 @@ def headline(figure: Canvas, message: str) -> None:
 
 
 def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "small", *, beyond: bool = False) -> None:
-    """The names of lines beside their right ends, in their colours, pushed apart; `beyond` the panel, where room is. A line
-    whose colour another one has, too, is named with its marker."""
+    """The names of lines beside their right ends, in their colours, pushed apart, with a thin line to an end that is
+    elsewhere; `beyond` the panel, where room is. A line whose colour another one has, too, is named with its marker."""
     named = {line.get_label(): line for line in ax.lines}
     others = [line for line in ax.lines if line.get_label() not in ends]  # of another name: known by colour and end
     for name in ends:
@@ -137,10 +138,18 @@ def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "sma
     gap = {"small": 0.085, "x-small": 0.07}[size]
     more = np.array([0.035 * name.count("\n") for name in order])  # half of what its further lines take
     apart = np.concatenate([[0.0], np.cumsum(gap + more[1:] + more[:-1])])
-    wanted = np.maximum([float(scale(ends[name]) - low) / (high - low) for name in order], 0.02 + more)
+    heights = np.array([float(scale(ends[name]) - low) / (high - low) for name in order])
+    wanted = np.maximum(heights, 0.02 + more)
     highest = 0.97 - more[-1:] - apart[-1:]
     spots = apart + np.minimum(np.maximum.accumulate(wanted - apart), highest)
-    for name, spot in zip(order, spots, strict=True):
-        place = {"xycoords": "axes fraction", "va": "center", "annotation_clip": False}
-        text = ax.annotate(marks.get(name, "") + name, (1.03, spot), color=colours[name], fontsize=size, **place)
+    for name, height, spot in zip(order, heights, spots, strict=True):
+        place: Any = {"textcoords": "axes fraction", "va": "center", "annotation_clip": False}
+        end = named[name].get_xydata()[-1:, 0]
+        if away := 0 <= height <= 1 and abs(spot - height) > _AWAY and len(end):
+            thin = {"arrowstyle": "-", "color": colours[name], "lw": 0.6, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
+            place |= {"xy": (end[0], ends[name]), "arrowprops": thin}
+        spot = (1.06 if away else 1.03, spot)
+        text = ax.annotate(
+            marks.get(name, "") + name, **{"xy": (0, 0)} | place, xytext=spot, color=colours[name], fontsize=size
+        )
         text.set_in_layout(not beyond)
