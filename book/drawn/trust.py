@@ -42,13 +42,10 @@ def trust() -> Drawing:
         if lane == "shuffled":
             drawing.box(118, y - 6, 66, 24)
             drawing.text(151, y + 10, "shuffler", "small", at="middle")
-            drawing.arrow(184, y + 6, 206, y + 6)
         elif lane == "central":
             drawing.box(118, y - 6, 88, 24, "ours")
             drawing.text(162, y + 10, "server", "on", at="middle")
-        else:
-            drawing.arrow(150, y + 6, 206, y + 6)
-        drawing.arrow(206, y + 6, 250, y + 6)
+        drawing.arrow({"local": 150, "shuffled": 184, "central": 206}[lane], y + 6, 250, y + 6)
         drawing.text(256, y + 2, f"noise: {noise}", "small")
         drawing.text(256, y + 18, cost, "strong")
     drawing.dot(18, 243, "other", 5)

@@ -156,7 +156,7 @@ def outcome(root: Path, check: Check) -> Found:
         label, entry = check.label or "loss", rows[0]
         if not entry["measured"]:
             return None, f"{label} left to the paper preset and tests"
-        told = f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised"
+        told = readable(f"{float(entry['measured']):.4g} of {float(entry['promised']):.4g} promised")
         return entry["kept"] == "True", f"{label} {told}{', attained' if entry['tight'] == 'True' else ''}"
     if check.claim:
         stored = json.loads((results / check.claim / "claims.json").read_text())
