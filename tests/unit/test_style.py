@@ -68,3 +68,15 @@ def test_for_a_printed_column_panels_stand_below_each_other_and_names_wait_for_t
     assert tops == sorted(tops, reverse=True)
     assert len(set(np.round(tops, 6))) == 6
     assert {name: line.get_color() for name, line in figure.named.items()} == {"theirs": "tab:red", "ours": "black"}
+
+
+def test_a_name_that_is_pushed_away_is_led_to_the_end_of_its_line():
+    _, ax = canvas()
+    ax.plot([1, 10, 1000], [95, 99, 99.9], label="near")
+    ax.plot([1, 10, 100], [95, 96, 97], label="apart")
+    ax.axhline(100, label="across")
+    ax.set(xscale="log", ylim=(95, 101))
+    names_beside(ax, {"across": 100, "near": 99.9, "apart": 97}, dict.fromkeys(("across", "near", "apart"), "black"))
+    led = {text.get_text()[2:] if " " in text.get_text() else text.get_text(): text for text in ax.texts}
+    assert {name for name, text in led.items() if text.arrow_patch} == {"across"}
+    assert led["across"].xy == pytest.approx((ax.get_xlim()[1], 100))  # as it goes on to the panel's end

@@ -144,7 +144,8 @@ def names_beside(ax: Any, ends: dict[str, float], colours: Any, size: str = "sma
     spots = apart + np.minimum(np.maximum.accumulate(wanted - apart), highest)
     for name, height, spot in zip(order, heights, spots, strict=True):
         place: Any = {"textcoords": "axes fraction", "va": "center", "annotation_clip": False}
-        end = named[name].get_xydata()[-1:, 0]
+        drawn = named[name].get_transform() - ax.transData  # a line across the panel has no data
+        end = drawn.transform(named[name].get_xydata()[-1:])[:, 0]
         if away := 0 <= height <= 1 and abs(spot - height) > _AWAY and len(end):
             thin = {"arrowstyle": "-", "color": colours[name], "lw": 0.6, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}
             place |= {"xy": (end[0], ends[name]), "arrowprops": thin}
