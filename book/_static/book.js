@@ -61,7 +61,7 @@
   window.addEventListener("afterprint", restore);
   matchMedia("print").addEventListener("change", (print) => (print.matches ? unfold : restore)());
   window.addEventListener("load", () => window.MathJax?.startup?.promise.then(formulas).then(tables));
-  window.addEventListener("load", () => document.querySelectorAll("article .highlight-bash pre").forEach(options));
+  window.addEventListener("load", () => document.querySelectorAll("article .highlight-bash pre, article td code").forEach(options));
   window.addEventListener("load", () => document.querySelectorAll("article td").forEach((cell) => {
     cell.classList.toggle("words", cell.textContent.length > 40);
     cell.classList.toggle("phrase", cell.textContent.length > 20);

@@ -197,6 +197,7 @@ def values(params: Any, table: pd.DataFrame) -> dict[str, Any]:
         "random_least_wide": cells[ALIKE, "random", least, PURE, WIDE],
         "random_least_recommended": cells[ALIKE, "random", least, PURE, RECOMMENDED],
         "zipf_least_alike_differ": cells[DIFFER, "zipf", least, PURE, USERS_ALIKE],
+        "zipf_least_wide_differ": cells[DIFFER, "zipf", least, PURE, WIDE],
         "zipf_least_recommended_differ": cells[DIFFER, "zipf", least, PURE, RECOMMENDED],
         "contiguous_most_alike_differ": cells[DIFFER, "contiguous", most, PURE, USERS_ALIKE],
         "contiguous_most_recommended_differ": cells[DIFFER, "contiguous", most, PURE, RECOMMENDED],
