@@ -84,7 +84,7 @@ def better_section(root: Path) -> str:
     runs = read(root, "peers")
     every = [(str(task), pair) for task in runs["task"].unique() for pair in pairs(runs, str(task))]
     times = [pair.ratios["cpu"] for _, pair in every]
-    said = [f"The peers take from {ratio(min(times))} to {ratio(max(times))} times our processor seconds.\n"]
+    said = [f"At the largest $n$ peers take from {ratio(min(times))} to {ratio(max(times))} times our processor seconds.\n"]
     for measure, word in BETTER.items():
         found = [(task, pair) for task, pair in every if pair.better(measure)]
         parts = [ratio(pair.ratios[measure]) for _, pair in found]
